@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The only place that writes to the kernel's THP files. Given a path under
+ * transparent_hugepage and a wanted value it reads, compares, journals and
+ * writes, in this order: a value that already stands is not written, a token
+ * that the file does not list is never written, EINVAL is remembered for this
+ * run, EROFS/EACCES turns the actuator to observing with one warning. It also
+ * notices values that somebody else changed and either adopts them (they are
+ * the baseline from then on) or re-asserts ours at most three times. Called by
+ * the engine; never decides what is wanted.
+ */
+#ifndef MTHPD_ACTUATOR_H
+#define MTHPD_ACTUATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "baseline.h"
+
+#define ACTUATOR_REASSERT_MAX 3
+
+enum actuator_result {
+	ACTUATOR_SAME,     /* it already stood there */
+	ACTUATOR_WRITTEN,
+	ACTUATOR_DRY,      /* dry run: would have written */
+	ACTUATOR_READONLY, /* EROFS, EACCES, EPERM: would have written */
+	ACTUATOR_FOREIGN,  /* somebody changed it: adopted, or given up after K re-assertions */
+	ACTUATOR_REFUSED,  /* EINVAL now or before, token not listed, unparseable file, other errno */
+	ACTUATOR_GONE,     /* no such file */
+};
+
+struct actuator;
+
+struct actuator_counts {
+	uint64_t writes, write_errors, foreign_changes;
+};
+
+struct actuator_ops {
+	/* One line per event that a person should read; at most once per cause where noted above. */
+	void (*warn)(const char *message, void *userdata);
+	/* @path now holds @value, written by somebody else; @adopted: it is the baseline now. */
+	void (*foreign)(const char *path, const char *expected, const char *found, bool adopted, void *userdata);
+};
+
+/* @thp_fd and @b are borrowed. */
+int actuator_new(int thp_fd, struct baseline *b, const struct actuator_ops *ops, void *userdata,
+	struct actuator **ret);
+void actuator_free(struct actuator *a);
+void actuator_set_dry_run(struct actuator *a, bool yes);
+void actuator_set_reassert(struct actuator *a, bool yes);
+bool actuator_read_only(const struct actuator *a); /* learned from a write or the probe */
+
+/* Is the directory writable? access(2)-like, without changing a value. */
+int actuator_probe(struct actuator *a);
+
+/* Records the start value of @path; call once per managed file before anything
+ * else. -EINVAL: the file cannot be parsed and is never written. */
+int actuator_manage(struct actuator *a, const char *path);
+
+/* Current value of @path into @buf: the selected token of a choice file, or
+ * the number. Returns 0 or -errno (-EINVAL unparseable). */
+int actuator_read(struct actuator *a, const char *path, char *buf, unsigned size);
+
+/* Wants @value at @path. The old value is copied to @ret_old (size
+ * BASELINE_VALUE_LEN, may be NULL). Never returns a value outside the enum. */
+enum actuator_result actuator_apply(struct actuator *a, const char *path, const char *value, char *ret_old);
+
+/* For the audit: has somebody changed @path since our last look? Handles it as
+ * apply would (adopt or re-assert). Returns ACTUATOR_SAME or _FOREIGN/_WRITTEN(re-asserted)/_GONE. */
+enum actuator_result actuator_audit(struct actuator *a, const char *path);
+
+void actuator_counts(const struct actuator *a, struct actuator_counts *ret);
+
+#endif
