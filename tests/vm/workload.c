@@ -188,11 +188,12 @@ static void compute(uint64_t rounds)
 static bool touch(uint8_t *page)
 {
 	volatile uint64_t *word = (volatile uint64_t *)page;
-	uint64_t value = *word;
 
+	/* Write first: a read would put the zero page there, and the write that
+	 * follows could only copy one small page. */
 	if (w.phase->write >= 100 || rnd_below(100) < w.phase->write)
-		*word = value + 1;
-	w.sink += value;
+		*word = w.total | 1;
+	w.sink += *word;
 	compute(w.phase->work);
 	return count_touch();
 }
