@@ -34,7 +34,8 @@ struct thp_size {
 
 struct thp_tree {
 	unsigned page_kb;
-	uint64_t pmd_kb;     /* hpage_pmd_size, else the largest directory, else page_kb * 512 */
+	uint64_t pmd_kb;     /* hpage_pmd_size, else the largest directory, else what one page of
+				8-byte entries maps: 2048, 32768, 524288 for 4, 16, 64 KiB pages */
 	uint64_t pmd_nr;     /* pmd_kb / page_kb */
 	bool per_size;       /* at least one hugepages-<n>kB/enabled */
 	bool mthp_collapse;  /* a per-size stats directory has a collapse_* counter */
@@ -53,19 +54,28 @@ struct thp_tree {
  * hugepages-<digits>kB are ignored; sizes are sorted; past THP_SIZES_MAX the
  * largest are kept. @page_kb is the base page size of the machine (or of the
  * fake tree). Returns 0, or -ENOENT when the directory has neither `enabled`
- * nor a size. A single unreadable or unparseable file only marks its field. */
+ * nor a size, or -EINVAL when @page_kb is 0; @ret is untouched then. A single
+ * unreadable or unparseable file only marks its field. Reads at most 512 bytes
+ * of a file; a longer one is unparseable. */
 int thp_tree_read(int dirfd, unsigned page_kb, struct thp_tree *ret);
 
-/* Base page size in KiB implied by a tree: pmd_kb / (max_ptes limit) is not
- * exported by the kernel, so: @fallback_kb on the real machine; under --root
- * the smallest anon size / 4 (mm: the lowest anonymous order is 2), bounded to
- * 4..64, else @fallback_kb. */
+/* Base page size in KiB implied by a tree, for --root (the real machine asks
+ * sysconf): the one whose page of 8-byte entries maps hpage_pmd_size, or
+ * without that file the largest directory; else the smallest size with
+ * `enabled` / 4 (mm: the lowest anonymous order is 2) if that is 4..64; else
+ * @fallback_kb. */
 unsigned thp_guess_page_kb(int dirfd, unsigned fallback_kb);
 
 /* The mode of @c as an enum; THP_MODE_NONE when absent. */
 enum thp_mode thp_choice_mode(const struct choice *c);
 /* @mode with inherit resolved through @top. */
 enum thp_mode thp_effective(enum thp_mode mode, enum thp_mode top);
+
+/* What a size's shmem_enabled comes to (mm/shmem.c,
+ * shmem_allowable_huge_orders): inherit is the top level's token; a top level
+ * of deny is never for all, force is always for sizes that inherit and never
+ * for the others. Points into the choices or to a constant; NULL = unknown. */
+const char *thp_shmem_effective(const struct choice *size, const struct choice *top);
 
 /* Path of a size's switch relative to the directory, e.g.
  * "hugepages-64kB/enabled". Returns @buf. */
