@@ -11,6 +11,9 @@
  * The file is replaced atomically (temporary name, fsync, rename) and holds
  * {"format":1,"boot_id":...,"root":...,"restore_on_exit":bool,
  *  "hold":null|{"reason":...}, "files":[{"path","baseline","written","old"}]}.
+ * "files" names only what mthpd changed: a file at its baseline has no entry.
+ * "old" is null unless a write is under way, or if the value being replaced is
+ * somebody else's (a re-assertion): such a value must not pass for ours later.
  */
 #ifndef MTHPD_BASELINE_H
 #define MTHPD_BASELINE_H
@@ -18,29 +21,37 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BASELINE_VALUE_LEN 32
+#include "knob.h"
+
+#define BASELINE_VALUE_LEN KNOB_VALUE_LEN
 #define BASELINE_FILES_MAX 64
+#define BASELINE_REASON_MAX 256 /* bytes of a hold's reason, without the NUL */
 
 struct baseline;
 
 /* Opens (creating RUNTIME_DIR, mode 0755, if missing) and takes the lock that
  * makes a second instance fail with -EBUSY. @root is the --root prefix or "".
  * A usable journal is loaded: after a crash the baseline of the first start
- * counts, not what mthpd wrote. Returns 0 or -errno; *ret_warning (static text
- * or NULL) says why a journal was ignored. */
+ * counts, not what mthpd wrote. One that cannot be used is kept for a person
+ * as baseline.json.ignored. Returns 0 or -errno (-EILSEQ: @root is not UTF-8);
+ * *ret_warning (static text or NULL) says why a journal was ignored. */
 int baseline_open(const char *runtime_dir, const char *root, struct baseline **ret,
 	const char **ret_warning);
+/* Gives the lock up and leaves the journal as it is. */
 void baseline_free(struct baseline *b);
 
 /* Makes @value the baseline of @path if it has none yet. When the journal had
  * an entry: keeps the journaled baseline if @value is what mthpd wrote (or the
  * journaled old value: killed before the write); otherwise somebody changed it
- * since, @value is the new baseline and true is returned in *ret_foreign. */
+ * since, @value is the new baseline and true is returned in *ret_foreign.
+ * -EINVAL: no path or value that mthpd could write; -ENOSPC: too many files. */
 int baseline_note_start(struct baseline *b, const char *path, const char *value, bool *ret_foreign);
 /* NULL when unknown. Pointers live until the next call that changes @path. */
 const char *baseline_get(const struct baseline *b, const char *path);
 /* What mthpd wrote last and still stands for, NULL if it never wrote. */
 const char *baseline_written(const struct baseline *b, const char *path);
+/* Adds to @known the tokens that the journal proves the file to list. */
+void baseline_known(const struct baseline *b, const char *path, struct choice *known);
 /* Somebody else wrote @value: it is the baseline from now on. */
 int baseline_adopt(struct baseline *b, const char *path, const char *value);
 
@@ -51,22 +62,31 @@ int baseline_journal(struct baseline *b, const char *path, const char *old_value
 /* The write happened (or failed: @ok false puts the old state back). */
 int baseline_written_done(struct baseline *b, const char *path, bool ok);
 
+/* Also creates the file when there is none yet. */
 int baseline_set_restore_on_exit(struct baseline *b, bool yes);
-/* A persistent hold (NULL reason = none); kept over a restart. */
+/* A persistent hold (NULL reason = none); kept over a restart. -EINVAL: not
+ * UTF-8 or longer than BASELINE_REASON_MAX. */
 int baseline_set_hold(struct baseline *b, const char *reason);
 const char *baseline_hold(const struct baseline *b);
 
+/* Should an ordinary stop put the values back? RestoreOnExit says so, unless a
+ * persistent hold freezes them where they are, over a restart too. */
+bool baseline_restore_wanted(const struct baseline *b);
+
 /* Puts back every file that still holds what mthpd wrote (or the value that
- * was being written); calls @fn for each file: outcome "restored", "left" (a
- * value someone else set stands) or "failed" (with errno). Removes the journal when
- * nothing failed. @thp_fd: transparent_hugepage. Idempotent. Returns the
- * number of failures or -errno. */
+ * was being written); calls @fn for each file that did not hold its baseline
+ * already: outcome "restored", "left" (a value someone else set stands; or the
+ * file is gone, with @error ENOENT and an empty @from) or "failed" (with errno).
+ * Values that lower the risk come first, each file is written once. Removes the
+ * journal when nothing failed, unless it carries a hold; that stays. @thp_fd:
+ * transparent_hugepage. Idempotent. Returns the number of failures or -errno. */
 typedef void (*baseline_report_fn)(const char *path, const char *outcome, const char *from,
 	const char *to, int error, void *userdata);
 int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void *userdata);
 
 /* The whole of `mthpd --restore[=exit]`: no daemon needed, refuses with -EBUSY while
- * one holds the lock. @only_if_wanted: obey restore_on_exit of the file. A missing file is success. */
+ * one holds the lock. @only_if_wanted: obey baseline_restore_wanted() of the file.
+ * A missing file is success; one that is ignored stays and sets *ret_warning. */
 int baseline_restore_command(const char *runtime_dir, const char *root, bool only_if_wanted,
 	baseline_report_fn fn, void *userdata, const char **ret_warning);
 
