@@ -78,8 +78,8 @@ static int read_limit(
 		return (int)n;
 	if (n == 0 || parse_limit(buf, ret) < 0)
 		*ret = VALUE_ABSENT;
-	else if (value_known(*ret) && value_known(mem_total_bytes) && mem_total_bytes > 0 &&
-		 (*ret - 1) / 16 >= mem_total_bytes)
+	else if (value_known(*ret) && *ret > 0 && value_known(mem_total_bytes) &&
+		 mem_total_bytes > 0 && (*ret - 1) / 16 >= mem_total_bytes)
 		*ret = VALUE_MAX;
 	return 0;
 }
