@@ -23,19 +23,19 @@ enum config_home { HOME_CONFIG, HOME_CONTROLLER, HOME_POLICY };
 
 struct config_field {
 	/* 0, -EINVAL with @why filled, or -ENOMEM. @at is base + offset. */
-	int (*parse)(const struct config_field *f, const char *value, void *at,
-		struct config_why *why);
+	int (*parse)(
+		const struct config_field *f, const char *value, void *at, struct config_why *why);
 	enum config_home home;
-	size_t offset, size;     /* of the member in its home */
-	size_t has_offset;       /* bool "written in a file", 0 = none */
-	const char *low, *high;  /* range, in the words of the configuration */
+	size_t offset, size;	  /* of the member in its home */
+	size_t has_offset;	  /* bool "written in a file", 0 = none */
+	const char *low, *high;	  /* range, in the words of the configuration */
 	const char *const *names; /* of an enum, NULL-terminated, in its order */
 };
 
 /* Sets the key to @value, or to its default when that is empty. @base is the
  * home of the field. Errors as for parse; the old value stands then. */
-int config_key_set(const struct config_key_info *key, const char *value, void *base,
-	struct config_why *why);
+int config_key_set(
+	const struct config_key_info *key, const char *value, void *base, struct config_why *why);
 /* Whether the key adds up (Match=) and takes any bytes. */
 bool config_key_is_match(const struct config_key_info *key);
 /* Whether a policy that does not set the key takes it from [Controller]. */
@@ -53,7 +53,7 @@ int config_parse_unsigned(const char *s, uint64_t *ret);
 /* Whether @s is UTF-8 without control characters other than tab. */
 bool config_text_valid(const char *s);
 /* @s for a message: itself when valid, else with every odd byte as \xNN. */
-#define CONFIG_SHOWN_MAX (4 * (CONFIG_LINE_BYTES_MAX + 1))
+#define CONFIG_SHOWN_MAX ((size_t)4 * (CONFIG_LINE_BYTES_MAX + 1))
 const char *config_text_show(char shown[CONFIG_SHOWN_MAX], const char *s);
 /* Edit distance without regard to case, a swap of neighbours counting as one;
  * 1 when @typed is a beginning of @known of four letters or more. */
@@ -89,7 +89,7 @@ struct config_loader {
 	unsigned line;
 	enum config_section_kind kind;
 	const char *section; /* as in the table of keys */
-	size_t row;          /* of origins */
+	size_t row;	     /* of origins */
 };
 
 /* Reports a fault in l->file. */

@@ -165,10 +165,13 @@ static int size_of(const char *value, struct config_size *ret, struct config_why
 	int r = config_parse_size(value, ret);
 
 	if (r == -EINVAL)
-		config_because(why, "%s is no folio size; write 64K, 2M, pmd, pmd/2 or smallest", named);
+		config_because(
+			why, "%s is no folio size; write 64K, 2M, pmd, pmd/2 or smallest", named);
 	else if (r == -ERANGE)
-		config_because(why, "%s is out of range; folio sizes are powers of two "
-				    "from 4K to 16G, and from pmd/4096 to pmd", named);
+		config_because(why,
+			"%s is out of range; folio sizes are powers of two "
+			"from 4K to 16G, and from pmd/4096 to pmd",
+			named);
 	return r < 0 ? -EINVAL : 0;
 }
 
@@ -317,79 +320,94 @@ static int add_match(
 }
 
 /* In the order of the enums in config.h. */
-static const char *const max_mode_names[] = { "inherit", "madvise", "always", NULL };
-static const char *const foreign_names[] = { "adopt", "reassert", NULL };
-static const char *const log_level_names[] = { "err", "warning", "info", "debug", NULL };
+static const char *const max_mode_names[] = {"inherit", "madvise", "always", NULL};
+static const char *const foreign_names[] = {"adopt", "reassert", NULL};
+static const char *const log_level_names[] = {"err", "warning", "info", "debug", NULL};
 
 _Static_assert(sizeof(enum config_max_mode) == sizeof(unsigned), "set_name() writes an unsigned");
-_Static_assert(offsetof(struct config_controller, hold_max_usec) ==
-		offsetof(struct config_controller, hold_min_usec) + sizeof(uint64_t) &&
-	offsetof(struct config_controller, settle_max_usec) ==
-		offsetof(struct config_controller, settle_min_usec) + sizeof(uint64_t),
+_Static_assert(
+	offsetof(struct config_controller, hold_max_usec) ==
+			offsetof(struct config_controller, hold_min_usec) + sizeof(uint64_t) &&
+		offsetof(struct config_controller, settle_max_usec) ==
+			offsetof(struct config_controller, settle_min_usec) + sizeof(uint64_t),
 	"set_duration_range() writes both ends");
 
-#define MEMBER(type, member) \
+#define MEMBER(type, member)                                                                       \
 	.offset = offsetof(struct type, member), .size = sizeof(((struct type *)0)->member)
-#define FIELD(...) (&(const struct config_field){ __VA_ARGS__ })
-#define GLOBAL(parser, member, ...) \
+#define FIELD(...) (&(const struct config_field){__VA_ARGS__})
+#define GLOBAL(parser, member, ...)                                                                \
 	FIELD(.parse = parser, .home = HOME_CONFIG, MEMBER(config, member), __VA_ARGS__)
-#define POLICY(parser, member, ...) \
+#define POLICY(parser, member, ...)                                                                \
 	FIELD(.parse = parser, .home = HOME_POLICY, MEMBER(config_policy, member), __VA_ARGS__)
 #define RANGE(a, b) .low = a, .high = b
 
-static const struct config_field pressure_high = { .parse = set_percent,
-	.home = HOME_CONTROLLER, MEMBER(config_controller, pressure_high), RANGE("0.1%", "100%") };
-static const struct config_field pressure_low = { .parse = set_percent,
-	.home = HOME_CONTROLLER, MEMBER(config_controller, pressure_low), RANGE("0%", "100%") };
-static const struct config_field drop_gain = { .parse = set_percent,
-	.home = HOME_CONTROLLER, MEMBER(config_controller, drop_gain), RANGE("0%", "90%") };
-static const struct config_field hold = { .parse = set_duration_range, .home = HOME_CONTROLLER,
-	.offset = offsetof(struct config_controller, hold_min_usec), .size = 2 * sizeof(uint64_t),
-	RANGE("1s", "1d") };
-static const struct config_field settle = { .parse = set_duration_range, .home = HOME_CONTROLLER,
-	.offset = offsetof(struct config_controller, settle_min_usec), .size = 2 * sizeof(uint64_t),
-	RANGE("100ms", "10min") };
-static const struct config_field max_changes = { .parse = set_unsigned, .home = HOME_CONTROLLER,
-	MEMBER(config_controller, max_changes_per_hour), RANGE("1", "3600") };
+static const struct config_field pressure_high = {.parse = set_percent,
+	.home = HOME_CONTROLLER,
+	MEMBER(config_controller, pressure_high),
+	RANGE("0.1%", "100%")};
+static const struct config_field pressure_low = {.parse = set_percent,
+	.home = HOME_CONTROLLER,
+	MEMBER(config_controller, pressure_low),
+	RANGE("0%", "100%")};
+static const struct config_field drop_gain = {.parse = set_percent,
+	.home = HOME_CONTROLLER,
+	MEMBER(config_controller, drop_gain),
+	RANGE("0%", "90%")};
+static const struct config_field hold = {.parse = set_duration_range,
+	.home = HOME_CONTROLLER,
+	.offset = offsetof(struct config_controller, hold_min_usec),
+	.size = 2 * sizeof(uint64_t),
+	RANGE("1s", "1d")};
+static const struct config_field settle = {.parse = set_duration_range,
+	.home = HOME_CONTROLLER,
+	.offset = offsetof(struct config_controller, settle_min_usec),
+	.size = 2 * sizeof(uint64_t),
+	RANGE("100ms", "10min")};
+static const struct config_field max_changes = {.parse = set_unsigned,
+	.home = HOME_CONTROLLER,
+	MEMBER(config_controller, max_changes_per_hour),
+	RANGE("1", "3600")};
 
 /* The only list of keys: reading, defaults, suggestions and the tests of the
  * shipped files and the man page all go by it. */
 static const struct config_key_info keys[] = {
-	{ "Daemon", "Interval", "1s", GLOBAL(set_duration, interval_usec, RANGE("100ms", "60s")) },
+	{"Daemon", "Interval", "1s", GLOBAL(set_duration, interval_usec, RANGE("100ms", "60s"))},
 	/* The kernel's own upper bound; what it does not accept below, it says. */
-	{ "Daemon", "PsiWindow", "2s", GLOBAL(set_duration, psi_window_usec, RANGE("100ms", "10s")) },
-	{ "Daemon", "AuditInterval", "60s", GLOBAL(set_duration, audit_usec, RANGE("1s", "1h")) },
-	{ "Daemon", "DryRun", "no", GLOBAL(set_bool, dry_run) },
-	{ "Daemon", "LogLevel", "info", GLOBAL(set_name, log_level, .names = log_level_names) },
-	{ "Limits", "MaxMode", "inherit", GLOBAL(set_name, max_mode, .names = max_mode_names) },
-	{ "Limits", "Sizes", "all", FIELD(.parse = set_sizes, .home = HOME_CONFIG) },
-	{ "Limits", "MaxPtesNone", "baseline", GLOBAL(set_ptes, max_ptes_none, RANGE("0", "8191")) },
-	{ "Limits", "Defrag", "yes", GLOBAL(set_bool, defrag) },
-	{ "Limits", "Shmem", "no", GLOBAL(set_bool, shmem) },
-	{ "Limits", "ForeignChanges", "adopt", GLOBAL(set_name, foreign, .names = foreign_names) },
-	{ "Limits", "RestoreOnExit", "yes", GLOBAL(set_bool, restore_on_exit) },
-	{ "Controller", "PressureHigh", "10%", &pressure_high },
-	{ "Controller", "PressureLow", "2%", &pressure_low },
-	{ "Controller", "DropGain", "15%", &drop_gain },
-	{ "Controller", "Hold", "10s..600s", &hold },
-	{ "Controller", "Settle", "2s..30s", &settle },
-	{ "Controller", "MaxChangesPerHour", "60", &max_changes },
-	{ "Metrics", "Listen", "", GLOBAL(set_listen, metrics_listen) },
-	{ "Policy", "Match", NULL, FIELD(.parse = add_match, .home = HOME_POLICY) },
-	{ "Policy", "Controlled", "yes", POLICY(set_bool, controlled) },
-	{ "Policy", "Weight", "100", POLICY(set_unsigned, weight, RANGE("1", "10000")) },
-	{ "Policy", "MinSize", "4K", POLICY(set_size, min_size,
-		.has_offset = offsetof(struct config_policy, has_min_size)) },
-	{ "Policy", "MaxSize", "pmd", POLICY(set_size, max_size,
-		.has_offset = offsetof(struct config_policy, has_max_size)) },
-	{ "Policy", "Protect", "no", POLICY(set_bool, protect) },
-	{ "Policy", "MaxPtesNone", "baseline", POLICY(set_ptes, max_ptes_none, RANGE("0", "8191")) },
-	{ "Policy", "PressureHigh", "", &pressure_high },
-	{ "Policy", "PressureLow", "", &pressure_low },
-	{ "Policy", "DropGain", "", &drop_gain },
-	{ "Policy", "Hold", "", &hold },
-	{ "Policy", "Settle", "", &settle },
-	{ "Policy", "MaxChangesPerHour", "", &max_changes },
+	{"Daemon", "PsiWindow", "2s", GLOBAL(set_duration, psi_window_usec, RANGE("100ms", "10s"))},
+	{"Daemon", "AuditInterval", "60s", GLOBAL(set_duration, audit_usec, RANGE("1s", "1h"))},
+	{"Daemon", "DryRun", "no", GLOBAL(set_bool, dry_run)},
+	{"Daemon", "LogLevel", "info", GLOBAL(set_name, log_level, .names = log_level_names)},
+	{"Limits", "MaxMode", "inherit", GLOBAL(set_name, max_mode, .names = max_mode_names)},
+	{"Limits", "Sizes", "all", FIELD(.parse = set_sizes, .home = HOME_CONFIG)},
+	{"Limits", "MaxPtesNone", "baseline", GLOBAL(set_ptes, max_ptes_none, RANGE("0", "8191"))},
+	{"Limits", "Defrag", "yes", GLOBAL(set_bool, defrag)},
+	{"Limits", "Shmem", "no", GLOBAL(set_bool, shmem)},
+	{"Limits", "ForeignChanges", "adopt", GLOBAL(set_name, foreign, .names = foreign_names)},
+	{"Limits", "RestoreOnExit", "yes", GLOBAL(set_bool, restore_on_exit)},
+	{"Controller", "PressureHigh", "10%", &pressure_high},
+	{"Controller", "PressureLow", "2%", &pressure_low},
+	{"Controller", "DropGain", "15%", &drop_gain},
+	{"Controller", "Hold", "10s..600s", &hold},
+	{"Controller", "Settle", "2s..30s", &settle},
+	{"Controller", "MaxChangesPerHour", "60", &max_changes},
+	{"Metrics", "Listen", "", GLOBAL(set_listen, metrics_listen)},
+	{"Policy", "Match", NULL, FIELD(.parse = add_match, .home = HOME_POLICY)},
+	{"Policy", "Controlled", "yes", POLICY(set_bool, controlled)},
+	{"Policy", "Weight", "100", POLICY(set_unsigned, weight, RANGE("1", "10000"))},
+	{"Policy", "MinSize", "4K",
+		POLICY(set_size, min_size,
+			.has_offset = offsetof(struct config_policy, has_min_size))},
+	{"Policy", "MaxSize", "pmd",
+		POLICY(set_size, max_size,
+			.has_offset = offsetof(struct config_policy, has_max_size))},
+	{"Policy", "Protect", "no", POLICY(set_bool, protect)},
+	{"Policy", "MaxPtesNone", "baseline", POLICY(set_ptes, max_ptes_none, RANGE("0", "8191"))},
+	{"Policy", "PressureHigh", "", &pressure_high},
+	{"Policy", "PressureLow", "", &pressure_low},
+	{"Policy", "DropGain", "", &drop_gain},
+	{"Policy", "Hold", "", &hold},
+	{"Policy", "Settle", "", &settle},
+	{"Policy", "MaxChangesPerHour", "", &max_changes},
 };
 
 const struct config_key_info *config_keys(size_t *ret_n)
@@ -408,8 +426,8 @@ bool config_key_inherits(const struct config_key_info *key)
 	return key->field->home == HOME_CONTROLLER && strcmp(key->section, "Policy") == 0;
 }
 
-int config_key_set(const struct config_key_info *key, const char *value, void *base,
-	struct config_why *why)
+int config_key_set(
+	const struct config_key_info *key, const char *value, void *base, struct config_why *why)
 {
 	const struct config_field *f = key->field;
 	const char *text = *value || !key->default_text ? value : key->default_text;

@@ -51,8 +51,9 @@ static void read_fd(struct config_loader *l, int fd)
 	if (n < 0)
 		config_fault(l, 0, "cannot be read: %s", strerror(errno));
 	else if (length > CONFIG_FILE_BYTES_MAX)
-		config_fault(l, 0, "is larger than 256 KiB; split it into drop-ins, or check that it is a "
-			    "configuration at all");
+		config_fault(l, 0,
+			"is larger than 256 KiB; split it into drop-ins, or check that it is a "
+			"configuration at all");
 	else
 		config_read_text(l, text, length);
 }
@@ -147,7 +148,8 @@ static void collect(struct config_loader *l, struct dropins *d, const char *path
 		if (known)
 			continue;
 		if (d->n == CONFIG_FILES_MAX) {
-			config_fault(l, 0, "holds too many drop-ins; at most %u files are read", CONFIG_FILES_MAX);
+			config_fault(l, 0, "holds too many drop-ins; at most %u files are read",
+				CONFIG_FILES_MAX);
 			return;
 		}
 		grown = reallocarray(d->list, d->n + 1, sizeof(*grown));
@@ -157,14 +159,14 @@ static void collect(struct config_loader *l, struct dropins *d, const char *path
 			l->error = -ENOMEM;
 			return;
 		}
-		grown[d->n++] = (struct dropin){ file, file + strlen(path) + 1 };
+		grown[d->n++] = (struct dropin){file, file + strlen(path) + 1};
 	}
 }
 
 /* @dirs: NULL-terminated, the one that overrides the others first. */
 static void read_dropins(struct config_loader *l, char *const *dirs)
 {
-	struct dropins d = { NULL, 0 };
+	struct dropins d = {NULL, 0};
 
 	for (; *dirs && l->error == 0; dirs++)
 		collect(l, &d, *dirs);
@@ -198,17 +200,22 @@ static const struct config_origin *later(
 static void check_pressure(struct config_loader *l, size_t row, const struct config_controller *c)
 {
 	const char *section = row > 0 ? "Policy" : "Controller";
-	const struct config_origin *high = config_origin_of(l, row, config_find_key(l, section, "PressureHigh"));
-	const struct config_origin *low = config_origin_of(l, row, config_find_key(l, section, "PressureLow"));
+	const struct config_origin *high =
+		config_origin_of(l, row, config_find_key(l, section, "PressureHigh"));
+	const struct config_origin *low =
+		config_origin_of(l, row, config_find_key(l, section, "PressureLow"));
 	const struct config_origin *at = later(l, high, low);
 
 	if (!at->file || high->bad || low->bad || c->pressure_low <= c->pressure_high)
 		return;
 	l->file = at->file;
-	config_fault(l, at->line, "PressureLow (%g%%) is above PressureHigh (%g%%); lower the one or raise the "
-			   "other%s", c->pressure_low * 100, c->pressure_high * 100,
-		row > 0 && (!high->file || !low->file) ?
-			" (what the policy does not set is taken from [Controller])" : "");
+	config_fault(l, at->line,
+		"PressureLow (%g%%) is above PressureHigh (%g%%); lower the one or raise the "
+		"other%s",
+		c->pressure_low * 100, c->pressure_high * 100,
+		row > 0 && (!high->file || !low->file)
+			? " (what the policy does not set is taken from [Controller])"
+			: "");
 }
 
 /* 1 when a > b on every machine. */
@@ -225,8 +232,10 @@ static bool size_exceeds(const struct config_size *a, const struct config_size *
 static void check_policy(struct config_loader *l, size_t row)
 {
 	struct config_policy *p = &l->c->policies[row - 1];
-	const struct config_origin *min = config_origin_of(l, row, config_find_key(l, "Policy", "MinSize"));
-	const struct config_origin *max = config_origin_of(l, row, config_find_key(l, "Policy", "MaxSize"));
+	const struct config_origin *min =
+		config_origin_of(l, row, config_find_key(l, "Policy", "MinSize"));
+	const struct config_origin *max =
+		config_origin_of(l, row, config_find_key(l, "Policy", "MaxSize"));
 	const struct config_origin *at = later(l, min, max);
 
 	for (size_t i = 0; i < l->n_keys; i++) {
@@ -238,20 +247,25 @@ static void check_policy(struct config_loader *l, size_t row)
 				key->field->size);
 	}
 	l->file = p->file;
-	if (p->n_match == 0 && !config_origin_of(l, row, config_find_key(l, "Policy", "Match"))->bad)
-		config_fault(l, p->line, "policy \"%s\" has no Match=, so it applies to nothing; name its "
-				  "cgroups, such as Match=system.slice/*", p->name);
+	if (p->n_match == 0 &&
+		!config_origin_of(l, row, config_find_key(l, "Policy", "Match"))->bad)
+		config_fault(l, p->line,
+			"policy \"%s\" has no Match=, so it applies to nothing; name its "
+			"cgroups, such as Match=system.slice/*",
+			p->name);
 	if (at->file && !min->bad && !max->bad && size_exceeds(&p->min_size, &p->max_size)) {
 		l->file = at->file;
-		config_fault(l, at->line, "MinSize is above MaxSize in policy \"%s\"; exchange them, or remove "
-				   "one", p->name);
+		config_fault(l, at->line,
+			"MinSize is above MaxSize in policy \"%s\"; exchange them, or remove "
+			"one",
+			p->name);
 	}
 	check_pressure(l, row, &p->controller);
 }
 
 static int loader_init(struct config_loader *l, config_fault_fn fn, void *userdata)
 {
-	*l = (struct config_loader){ .fn = fn, .userdata = userdata };
+	*l = (struct config_loader){.fn = fn, .userdata = userdata};
 	l->keys = config_keys(&l->n_keys);
 	l->origins = calloc(l->n_keys, sizeof(*l->origins));
 	l->c = config_new_default();
@@ -296,7 +310,7 @@ int config_load(const char *explicit_file, const char *prefix, config_fault_fn f
 		"/usr/lib/mthpd/mthpd.conf.d",
 	};
 	_cleanup_free_ char *main_file = NULL;
-	char *dirs[ELEMENTSOF(order) + 1] = { NULL };
+	char *dirs[ELEMENTSOF(order) + 1] = {NULL};
 	size_t n_dirs = explicit_file ? 1 : ELEMENTSOF(order);
 	struct config_loader l;
 	int r = loader_init(&l, fn, userdata);

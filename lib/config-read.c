@@ -49,8 +49,10 @@ static void unknown_section(struct config_loader *l, const char *name)
 
 	config_text_show(shown, name);
 	if (strncasecmp(name, "kernel", strlen("kernel")) == 0) {
-		config_fault(l, l->line, "unknown section [%s]; rules by kernel version are not built: "
-				  "what a kernel can do is detected", shown);
+		config_fault(l, l->line,
+			"unknown section [%s]; rules by kernel version are not built: "
+			"what a kernel can do is detected",
+			shown);
 		return;
 	}
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, " \t\""), name);
@@ -61,12 +63,16 @@ static void unknown_section(struct config_loader *l, const char *name)
 			best = distance;
 		}
 	if (!nearest)
-		config_fault(l, l->line, "unknown section [%s]; there are [Daemon], [Limits], [Controller], "
-				  "[Metrics] and [Policy \"NAME\"]", shown);
+		config_fault(l, l->line,
+			"unknown section [%s]; there are [Daemon], [Limits], [Controller], "
+			"[Metrics] and [Policy \"NAME\"]",
+			shown);
 	else if (strcmp(nearest, "Policy") == 0)
-		config_fault(l, l->line, "unknown section [%s]; did you mean [Policy \"NAME\"]?", shown);
+		config_fault(
+			l, l->line, "unknown section [%s]; did you mean [Policy \"NAME\"]?", shown);
 	else
-		config_fault(l, l->line, "unknown section [%s]; did you mean [%s]?", shown, nearest);
+		config_fault(
+			l, l->line, "unknown section [%s]; did you mean [%s]?", shown, nearest);
 }
 
 /* The row of a policy's origins, made when the policy is new; 0 after a fault. */
@@ -79,8 +85,10 @@ static size_t policy_row(struct config_loader *l, const char *name)
 		if (strcmp(l->c->policies[i].name, name) == 0)
 			return i + 1;
 	if (l->c->n_policies == CONFIG_POLICIES_MAX) {
-		config_fault(l, l->line, "more than %u policies; let one policy match more groups, by "
-				  "wildcards or several Match= lines", CONFIG_POLICIES_MAX);
+		config_fault(l, l->line,
+			"more than %u policies; let one policy match more groups, by "
+			"wildcards or several Match= lines",
+			CONFIG_POLICIES_MAX);
 		return 0;
 	}
 	row = l->c->n_policies + 1;
@@ -103,7 +111,8 @@ static void begin_policy(struct config_loader *l, char *rest)
 	size_t length = strlen(name);
 
 	if (length < 2 || *name != '"' || name[length - 1] != '"') {
-		config_fault(l, l->line, "a policy's section needs a name in quotes: [Policy \"NAME\"]");
+		config_fault(
+			l, l->line, "a policy's section needs a name in quotes: [Policy \"NAME\"]");
 		return;
 	}
 	end = name + length - 1;
@@ -113,7 +122,8 @@ static void begin_policy(struct config_loader *l, char *rest)
 		config_fault(l, l->line, "a policy's name has 1 to %u bytes; this one has %zu",
 			CONFIG_POLICY_NAME_MAX, (size_t)(end - name));
 	else if (strpbrk(name, "\"[]") || !config_text_valid(name))
-		config_fault(l, l->line, "a policy's name is valid UTF-8 without quotes or brackets");
+		config_fault(
+			l, l->line, "a policy's name is valid UTF-8 without quotes or brackets");
 	else
 		l->row = policy_row(l, name);
 	if (l->row > 0) {
@@ -132,8 +142,9 @@ static void begin_section(struct config_loader *l, char *line)
 	l->kind = SECTION_SKIPPED;
 	l->row = 0;
 	if (*end != ']') {
-		config_fault(l, l->line, "%s", strchr(line, ']') ? "text after the ']' of a section" :
-							    "a section without its closing ']'");
+		config_fault(l, l->line, "%s",
+			strchr(line, ']') ? "text after the ']' of a section"
+					  : "a section without its closing ']'");
 		return;
 	}
 	*end = '\0';
@@ -166,13 +177,15 @@ static const char *line_fault(const char *s, size_t size_max)
 		if (((unsigned char)s[i] < 0x20 && s[i] != '\t') || s[i] == 0x7f)
 			return "a control character in the line; remove it";
 	if (length > size_max)
-		return "a line of more than 199 bytes; shorten it (in a pattern, * stands for any part "
+		return "a line of more than 199 bytes; shorten it (in a pattern, * stands for any "
+		       "part "
 		       "of a name)";
 	if (s[length - 1] == '\\')
 		return "a backslash at the end does not continue a line here; write it as one line";
 	for (size_t i = 1; i < length; i++)
 		if ((s[i] == '#' || s[i] == ';') && (s[i - 1] == ' ' || s[i - 1] == '\t'))
-			return "a comment behind a value would be taken for a part of it; give it a "
+			return "a comment behind a value would be taken for a part of it; give it "
+			       "a "
 			       "line of its own";
 	if (*s == '[')
 		return NULL;
@@ -208,7 +221,8 @@ static char *next_line(char *out, int out_size, void *userdata)
 	l->line++;
 	*out = '\0';
 	if (memchr(start, '\0', length)) {
-		config_fault(l, l->line, "a NUL byte: this is no text file; the rest of it was not read");
+		config_fault(l, l->line,
+			"a NUL byte: this is no text file; the rest of it was not read");
 		l->left = 0;
 		return out;
 	}
@@ -267,7 +281,8 @@ static void unknown_key(struct config_loader *l, const char *name)
 		config_fault(l, l->line, "unknown key '%s' in [%s]; did you mean %s?", shown,
 			l->section, nearest->key);
 	else
-		config_fault(l, l->line, "unknown key '%s' in [%s], which takes %s", shown, l->section, list);
+		config_fault(l, l->line, "unknown key '%s' in [%s], which takes %s", shown,
+			l->section, list);
 }
 
 /* Why a value cannot be looked at at all. */
@@ -303,7 +318,7 @@ static int on_key(void *userdata, const char *ini_section, const char *name, con
 	struct config_loader *l = userdata;
 	const struct config_key_info *key;
 	const char *wrong;
-	struct config_why why = { "" };
+	struct config_why why = {""};
 	struct config_origin *origin;
 	char shown[CONFIG_SHOWN_MAX];
 	int r;
@@ -330,12 +345,13 @@ static int on_key(void *userdata, const char *ini_section, const char *name, con
 	if (r == -ENOMEM) {
 		l->error = r;
 	} else if (r < 0) {
-		config_fault(l, l->line, "%s=%s: %s", name, config_text_show(shown, value), why.text);
-		*origin = (struct config_origin){ l->file, l->line, true };
+		config_fault(
+			l, l->line, "%s=%s: %s", name, config_text_show(shown, value), why.text);
+		*origin = (struct config_origin){l->file, l->line, true};
 	} else if (!*value && config_key_inherits(key)) {
-		*origin = (struct config_origin){ NULL, 0, false };
+		*origin = (struct config_origin){NULL, 0, false};
 	} else {
-		*origin = (struct config_origin){ l->file, l->line, false };
+		*origin = (struct config_origin){l->file, l->line, false};
 	}
 	return 1;
 }

@@ -20,21 +20,21 @@ struct unit {
 };
 
 static const struct unit duration_units[] = {
-	{ "us", 1 },
-	{ "ms", 1000 },
-	{ "s", 1000000 },
-	{ "sec", 1000000 },
-	{ "min", 60000000 },
-	{ "m", 60000000 },
-	{ "h", UINT64_C(3600000000) },
-	{ "hr", UINT64_C(3600000000) },
-	{ "d", UINT64_C(86400000000) },
+	{"us", 1},
+	{"ms", 1000},
+	{"s", 1000000},
+	{"sec", 1000000},
+	{"min", 60000000},
+	{"m", 60000000},
+	{"h", UINT64_C(3600000000)},
+	{"hr", UINT64_C(3600000000)},
+	{"d", UINT64_C(86400000000)},
 };
 
 static const struct unit size_units[] = {
-	{ "K", 1 },
-	{ "M", 1024 },
-	{ "G", 1024 * 1024 },
+	{"K", 1},
+	{"M", 1024},
+	{"G", 1024 * 1024},
 };
 
 static bool is_digit(char c)
@@ -150,7 +150,7 @@ static int parse_threshold(const char *s, const char *slash, double *ret_share)
 {
 	char threshold[32], window[32] = "1";
 	const char *after = skip_blank(slash + 1);
-	uint64_t threshold_usec, window_usec;
+	uint64_t threshold_usec = 0, window_usec = 0;
 	size_t n = (size_t)(slash - s);
 	int r;
 
@@ -210,7 +210,7 @@ static int parse_pmd(const char *s, struct config_size *ret)
 		if (!power_of_two(divisor) || divisor > PMD_DIVISOR_MAX)
 			return -ERANGE;
 	}
-	*ret = (struct config_size){ divisor == 1 ? SIZE_PMD : SIZE_PMD_FRACTION, divisor };
+	*ret = (struct config_size){divisor == 1 ? SIZE_PMD : SIZE_PMD_FRACTION, divisor};
 	return 0;
 }
 
@@ -220,7 +220,7 @@ int config_parse_size(const char *s, struct config_size *ret)
 	int r;
 
 	if (strcasecmp(s, "smallest") == 0) {
-		*ret = (struct config_size){ SIZE_SMALLEST, 0 };
+		*ret = (struct config_size){SIZE_SMALLEST, 0};
 		return 0;
 	}
 	if (strncasecmp(s, "pmd", 3) == 0)
@@ -238,7 +238,7 @@ int config_parse_size(const char *s, struct config_size *ret)
 		number *= size_units[i].scale;
 		if (!power_of_two(number) || number < SIZE_KB_MIN || number > SIZE_KB_MAX)
 			return -ERANGE;
-		*ret = (struct config_size){ SIZE_KB, number };
+		*ret = (struct config_size){SIZE_KB, number};
 		return 0;
 	}
 	return -EINVAL;
@@ -262,8 +262,8 @@ uint64_t config_size_kb(const struct config_size *s, uint64_t pmd_kb, uint64_t s
 int config_parse_bool(const char *s, bool *ret)
 {
 	static const char *const words[2][4] = {
-		{ "no", "false", "off", "0" },
-		{ "yes", "true", "on", "1" },
+		{"no", "false", "off", "0"},
+		{"yes", "true", "on", "1"},
 	};
 
 	for (unsigned v = 0; v < 2; v++)

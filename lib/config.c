@@ -49,7 +49,7 @@ struct config_policy *config_add_policy(
 		return NULL;
 	c->policies = p;
 	p += c->n_policies;
-	*p = (struct config_policy){ .name = strdup(name), .file = file, .line = line };
+	*p = (struct config_policy){.name = strdup(name), .file = file, .line = line};
 	if (!p->name || set_defaults("Policy", p) < 0) {
 		free(p->name);
 		return NULL;

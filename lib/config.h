@@ -25,11 +25,11 @@
 #include "value.h"
 
 #define CONFIG_SIZES_MAX 24
-#define CONFIG_MATCH_MAX 16      /* Match= patterns of one policy */
-#define CONFIG_POLICIES_MAX 256  /* policies, over all files */
+#define CONFIG_MATCH_MAX 16	  /* Match= patterns of one policy */
+#define CONFIG_POLICIES_MAX 256	  /* policies, over all files */
 #define CONFIG_POLICY_NAME_MAX 64 /* bytes */
-#define CONFIG_FILES_MAX 256     /* the main file and its drop-ins */
-#define CONFIG_FILE_BYTES_MAX (256 * 1024)
+#define CONFIG_FILES_MAX 256	  /* the main file and its drop-ins */
+#define CONFIG_FILE_BYTES_MAX ((size_t)256 * 1024)
 /* libinih's line buffer (INI_MAX_LINE, 200 with its NUL): a longer line is a
  * fault. Blank margins and comments do not count. */
 #define CONFIG_LINE_BYTES_MAX 199
@@ -39,7 +39,8 @@
 enum config_size_kind { SIZE_KB, SIZE_PMD, SIZE_PMD_FRACTION, SIZE_SMALLEST };
 struct config_size {
 	enum config_size_kind kind;
-	uint64_t value; /* KiB for SIZE_KB, divisor for SIZE_PMD (1) and SIZE_PMD_FRACTION, else 0 */
+	uint64_t
+		value; /* KiB for SIZE_KB, divisor for SIZE_PMD (1) and SIZE_PMD_FRACTION, else 0 */
 };
 /* KiB on a machine with these sizes; 0 if the name cannot be resolved. */
 uint64_t config_size_kb(const struct config_size *s, uint64_t pmd_kb, uint64_t smallest_kb);
@@ -50,12 +51,13 @@ enum config_log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LE
 
 /* [Controller], and any key of it in a [Policy]. Shares are 0..1. */
 struct config_controller {
-	double pressure_high;      /* PressureHigh=10%   0.1%..100% */
-	double pressure_low;       /* PressureLow=2%     0%..PressureHigh */
-	double drop_gain;          /* DropGain=15%       0%..90% */
-	uint64_t hold_min_usec, hold_max_usec;     /* Hold=10s..600s   1s..1d */
+	double pressure_high;			   /* PressureHigh=10%   0.1%..100% */
+	double pressure_low;			   /* PressureLow=2%     0%..PressureHigh */
+	double drop_gain;			   /* DropGain=15%       0%..90% */
+	uint64_t hold_min_usec, hold_max_usec;	   /* Hold=10s..600s   1s..1d */
 	uint64_t settle_min_usec, settle_max_usec; /* Settle=2s..30s   0.1s..10min */
-	unsigned max_changes_per_hour; /* MaxChangesPerHour=60 1..3600; a policy's: its group's own changes */
+	unsigned max_changes_per_hour; /* MaxChangesPerHour=60 1..3600; a policy's: its group's own
+					  changes */
 };
 
 #define CONFIG_PTES_BASELINE VALUE_ABSENT
@@ -65,20 +67,22 @@ struct config_policy {
 	unsigned n_match;
 	bool controlled; /* Controlled=yes */
 	unsigned weight; /* 100, 1..10000 */
-	bool protect;    /* no */
-	bool has_min_size, has_max_size;       /* written in a file; without, the defaults bound nothing */
+	bool protect;	 /* no */
+	bool has_min_size,
+		has_max_size; /* written in a file; without, the defaults bound nothing */
 	struct config_size min_size, max_size; /* MinSize=4K MaxSize=pmd */
-	uint64_t max_ptes_none;                /* CONFIG_PTES_BASELINE or 0..CONFIG_PTES_MAX */
+	uint64_t max_ptes_none;		       /* CONFIG_PTES_BASELINE or 0..CONFIG_PTES_MAX */
 	struct config_controller controller;   /* [Controller] with this policy's keys on top */
-	const char *file; /* where the section starts, for the first time */
+	const char *file;		       /* where the section starts, for the first time */
 	unsigned line;
 };
 
 struct config {
 	/* [Daemon] */
-	uint64_t interval_usec;   /* Interval=1s        100ms..60s */
-	uint64_t psi_window_usec; /* PsiWindow=2s       100ms..10s; older kernels refuse less than 500ms */
-	uint64_t audit_usec;      /* AuditInterval=60s  1s..1h */
+	uint64_t interval_usec;	  /* Interval=1s        100ms..60s */
+	uint64_t psi_window_usec; /* PsiWindow=2s       100ms..10s; older kernels refuse less than
+				     500ms */
+	uint64_t audit_usec;	  /* AuditInterval=60s  1s..1h */
 	bool dry_run;
 	enum config_log_level log_level;
 	/* [Limits] */
@@ -86,7 +90,8 @@ struct config {
 	bool all_sizes;
 	struct config_size sizes[CONFIG_SIZES_MAX];
 	unsigned n_sizes;
-	uint64_t max_ptes_none; /* CONFIG_PTES_BASELINE or 0..PMD_NR-1 (checked against the machine later) */
+	uint64_t max_ptes_none; /* CONFIG_PTES_BASELINE or 0..PMD_NR-1 (checked against the machine
+				   later) */
 	bool defrag, shmem;
 	enum config_foreign foreign;
 	bool restore_on_exit;
@@ -104,7 +109,8 @@ struct config {
 /* Called once per fault: file by file and line by line, then what only the whole
  * shows (a policy without Match=, PressureLow above PressureHigh). @line 0 = the
  * file as a whole. The message is one line of valid UTF-8 without a final dot. */
-typedef void (*config_fault_fn)(const char *file, unsigned line, const char *message, void *userdata);
+typedef void (*config_fault_fn)(
+	const char *file, unsigned line, const char *message, void *userdata);
 
 /* Reads the configuration. With @explicit_file only that file and
  * explicit_file.d/[*].conf are read (a missing explicit file is a fault).
