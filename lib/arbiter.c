@@ -29,7 +29,7 @@ void arbiter_init(struct arbiter *a, const struct plan *p, uint64_t now_usec)
 struct tally {
 	double harm, benefit;
 	const struct arbiter_vote *worst; /* the off-wisher with the largest harm */
-	const struct arbiter_vote *best;  /* who asks for the strongest level */
+	const struct arbiter_vote *best;  /* who asks for the raise, or is on its way up */
 	bool veto, protected_veto, shield, raise, limits_only;
 	unsigned off;
 };
@@ -59,10 +59,10 @@ static void count(struct tally *t, const struct plan *p, const struct plan_size 
 	t->benefit += w * v->wish.benefit_usec_per_sec;
 	if (v->protect && !v->wish.hurt)
 		t->shield = true;
-	if (level == PLAN_RAISED) {
+	if (level == PLAN_RAISED)
 		t->raise = true;
+	if (level == PLAN_RAISED || (!t->best && v->wish.recovering))
 		t->best = v;
-	}
 }
 
 /* Spends the veto only while it overrides what the sums say; once spent it has
@@ -90,8 +90,8 @@ static void weigh(struct arbiter_size *z, const struct tally *t, uint64_t dt_use
 	if (!t->off) {
 		veto_stands(z, false, dt_usec);
 		z->level = t->raise ? PLAN_RAISED : PLAN_BASE;
-		z->cause = t->raise ? t->best->group : NULL;
-		z->reason = t->raise ? t->best->wish.reason :
+		z->cause = t->best && (t->raise || z->touched) ? t->best->group : NULL;
+		z->reason = z->cause ? t->best->wish.reason :
 			    z->touched ? REASON_RECOVERED : REASON_START_VALUES;
 		return;
 	}
@@ -189,11 +189,15 @@ static void decide_ptes(struct arbiter *a, const struct plan *p, const struct ar
 static void decide_defrag(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
 	size_t n_votes, const struct hostrules *host, uint64_t now_usec)
 {
-	bool low = false;
+	bool low = false, any_on = false;
 
+	/* With every size off there is nothing to compact for. */
+	for (unsigned i = 0; i < p->n_sizes; i++)
+		any_on |= p->sizes[i].managed &&
+			  plan_strength(p, &p->sizes[i], a->size[i].level) > THP_NEVER;
 	a->defrag_reason = REASON_START_VALUES;
 	a->defrag_cause = NULL;
-	for (size_t v = 0; v < n_votes && !low; v++)
+	for (size_t v = 0; v < n_votes && any_on && !low; v++)
 		if (votes[v].wish.defrag_low) {
 			low = true;
 			a->defrag_reason = REASON_NEAR_FULL;

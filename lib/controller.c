@@ -245,15 +245,15 @@ static enum reason drop_reason(const struct controller *c, const struct ctl_inpu
 
 	if (in->dying && !refaults)
 		return REASON_NONE;
-	if (c->high_full_ticks >= PRESSED_TICKS && value_known(in->s->limit_bytes) &&
-		value_known(c->margin_cache_bytes) &&
-		c->margin_cache_bytes < in->s->limit_bytes / STRONG_MARGIN_DIV)
-		return REASON_DROP_STRONG;
 	if (pressed && (nearly_full(c) || (hits && refaults)))
 		return REASON_DROP_PRESSURE;
 	if (c->bloat_ticks && nearly_full(c) &&
 		(hits || c->margin_cache_bytes < MARGIN_PAGES * in->page_bytes))
 		return REASON_DROP_BLOAT;
+	if (c->high_full_ticks >= PRESSED_TICKS && value_known(in->s->limit_bytes) &&
+		value_known(c->margin_cache_bytes) &&
+		c->margin_cache_bytes < in->s->limit_bytes / STRONG_MARGIN_DIV)
+		return REASON_DROP_STRONG;
 	return REASON_NONE;
 }
 
@@ -556,6 +556,7 @@ static void wish_from(const struct controller *c, unsigned min_rung, unsigned ma
 	*ret = (struct ctl_wish){
 		.rung = c->rung,
 		.raised = c->raised,
+		.recovering = c->dropped || c->reason == REASON_RECOVERED,
 		.hurt = c->dropped && (c->state == CTL_DROP || c->state == CTL_FROZEN),
 		.ptes = c->ptes,
 		.defrag_low = c->state == CTL_DROP && c->reason != REASON_OVERSIZED_FOLIO,

@@ -76,6 +76,7 @@ struct controller {
 struct ctl_wish {
 	unsigned rung;
 	bool raised;
+	bool recovering;   /* on its way up after a drop */
 	bool hurt;         /* in DROP: may veto where the policy or its share allows */
 	enum ctl_ptes ptes;
 	bool defrag_low;   /* near full: direct compaction and khugepaged's defrag do harm */

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# mthpd: build, tests, installation. `make help` lists the targets.
+
+VERSION := 0.1
+PREFIX ?= /usr
+DESTDIR ?=
+BUILD ?= build
+CC := gcc
+CLANG ?= clang
+PKG_CONFIG ?= pkg-config
+ifneq ($(V),1)
+Q := @
+endif
+
+PKGS := libevent_core libevent_extra inih libsystemd libcgroup jansson
+PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) -lpthread -lm
+CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null)
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wvla
+HARDEN := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
+LDHARDEN := -pie -Wl,-z,relro,-z,now
+ifeq ($(SANITIZE),1)
+BUILD := build/sanitize
+HARDEN := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+LDHARDEN := -fsanitize=address,undefined
+endif
+ifneq ($(RELEASE),1)
+WARN += -Werror
+endif
+CPPFLAGS += -D_GNU_SOURCE -DMTHPD_VERSION='"$(VERSION)"' -Ilib -Idaemon
+CFLAGS += -std=gnu11 $(WARN) $(HARDEN)
+
+LIB_SRC := $(wildcard lib/*.c)
+CTL_SRC := $(wildcard daemon/mthpctl.c daemon/ctl-*.c)
+DAEMON_SRC := $(filter-out daemon/main.c $(CTL_SRC),$(wildcard daemon/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
+CTL_OBJ := $(CTL_SRC:%.c=$(BUILD)/%.o)
+DAEMON_OBJ := $(DAEMON_SRC:%.c=$(BUILD)/%.o)
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+SIM_SRC := $(wildcard tests/sim/*.c)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+
+.PHONY: all help deps run demo check check-quick check-long bench fuzz lint unit sim integration \
+	vm install uninstall clean
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/mthpd $(BUILD)/mthpctl
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/libmthp.a: $(LIB_OBJ)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/mthpd: $(BUILD)/daemon/main.o $(DAEMON_OBJ) $(BUILD)/libmthp.a
+	@echo "  LD      $@"
+	$(Q)$(CC) $(LDHARDEN) $^ -o $@ $(PKG_LIBS)
+
+$(BUILD)/mthpctl: $(CTL_OBJ) $(BUILD)/libmthp.a
+	@echo "  LD      $@"
+	$(Q)$(CC) $(LDHARDEN) $^ -o $@ $(PKG_LIBS)
+
+$(BUILD)/unit/%: tests/unit/%.c $(DAEMON_OBJ) $(filter-out $(BUILD)/daemon/mthpctl.o,$(CTL_OBJ)) $(BUILD)/libmthp.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(CMOCKA_LIBS) $(PKG_LIBS)
+
+$(BUILD)/sim/sim: $(SIM_SRC) $(BUILD)/libmthp.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDHARDEN) $^ -o $@ $(PKG_LIBS)
+
+$(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 -g -fPIC -shared $< -o $@ -ldl
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(DAEMON_SRC)
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		$(PKG_CFLAGS) $^ -o $@ $(PKG_LIBS)
+
+-include $(LIB_OBJ:.o=.d) $(DAEMON_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(BUILD)/daemon/main.d $(UNIT_BIN:=.d)
+
+clean:
+	rm -rf build

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The engine's insides, shared by its files only: engine.c (life and ticks),
+ * engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
+ * written, changed by others), engine-status.c (what is told about it).
+ */
+#ifndef MTHPD_ENGINE_INTERNAL_H
+#define MTHPD_ENGINE_INTERNAL_H
+
+#include "actuator.h"
+#include "baseline.h"
+#include "caps.h"
+#include "engine.h"
+#include "history.h"
+#include "loop.h"
+#include "memcg.h"
+#include "tree.h"
+#include "watch.h"
+
+/* A group that something happened to is looked at for this long at least. */
+#define ENGAGE_USEC UINT64_C(10000000)
+/* Sampling in one tick stops here; the rest comes first in the next tick. */
+#define TICK_BUDGET_USEC UINT64_C(200000)
+/* Groups looked at in one audit when the machine faults in much memory. */
+#define SURVEY_GROUPS 64
+#define SURVEY_FAULTS_PER_SEC 1000
+#define DEGRADED_MAX 24
+
+/* One file that is steered, and what stands there as far as we know. */
+struct engine_knob {
+	char path[THP_PATH_MAX];
+	char stands[CHOICE_LEN];
+	bool broken; /* cannot be parsed: never written */
+};
+
+struct engine {
+	struct event_base *base;
+	struct engine_options options;
+	char *root, *runtime_dir, *config_file;
+	int root_fd, thp_fd, cg_fd;
+	struct config *config;
+	struct caps caps;
+	struct thp_tree tree_base; /* baseline values, not what mthpd wrote */
+	struct baseline *baseline;
+	struct actuator *actuator;
+	struct loop *loop;
+	struct tree *tree;
+	struct watch *watch;
+	struct node *host; /* where there is no cgroup v2: the machine as one group */
+	struct event *tick, *audit;
+	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
+	unsigned n_knobs;
+	bool polling;       /* --root, or some groups cannot be watched */
+	bool dry_run, replan, stopped, overloaded, psi_said, ready;
+	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
+	uint64_t survey_token;
+	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
+	uint64_t audit_pgfault, audit_at_usec;
+	uint64_t min_free_kbytes;
+	uint64_t cgroups_seen, wakeups;
+	struct host_sample host_now;
+	struct history history;
+	struct {
+		char key[32], text[160];
+	} degraded[DEGRADED_MAX];
+	unsigned n_degraded;
+};
+
+uint64_t engine_now_usec(void);
+
+/* ---- engine.c */
+/* Says @text once per @key and keeps it for status. */
+void engine_degrade(struct engine *e, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void engine_undegrade(struct engine *e, const char *key);
+void engine_schedule(struct engine *e);
+void engine_sample_host(struct engine *e, uint64_t now_usec);
+
+/* ---- engine-groups.c */
+int engine_groups_init(struct engine *e);
+void engine_groups_free(struct engine *e);
+/* Something happened to @n: look at it in every tick for a while. */
+void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
+void engine_observe_groups(struct engine *e, uint64_t now_usec);
+/* Lets go of groups with nothing left to remember. */
+void engine_retire(struct engine *e, uint64_t now_usec);
+/* Groups that nothing announces: waiting for room, new controllers, a busy machine. */
+void engine_audit_groups(struct engine *e, uint64_t now_usec);
+void engine_rearm_triggers(struct engine *e);
+/* When the next group is due: 0 = at the next interval, VALUE_ABSENT = never by itself. */
+uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
+/* A full look outside of the loop, for status. */
+int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret);
+
+/* ---- engine-act.c */
+int engine_act_init(struct engine *e);
+/* Writes what the loop wants where it differs from what stands. */
+void engine_apply(struct engine *e);
+/* Looks for values that somebody else changed. */
+void engine_audit_files(struct engine *e);
+void engine_replan(struct engine *e);
+struct engine_knob *engine_knob(struct engine *e, const char *path);
+
+#endif

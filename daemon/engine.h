@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The daemon's heart: wakes up (watch), looks (memcg, host, thp), lets the
+ * loop decide, and hands what it wants to the actuator. One sample travels
+ *   engine_tick -> memcg_sample_read -> loop_observe/controller_step ->
+ *   loop_decide/arbiter_decide -> actuator_apply -> the file.
+ * Called by main and by the services (varlink, metrics), which only read. Never decides:
+ * what is wanted comes from lib/.
+ */
+#ifndef MTHPD_ENGINE_H
+#define MTHPD_ENGINE_H
+
+#include <event2/event.h>
+#include <jansson.h>
+
+#include "config.h"
+
+struct engine;
+
+struct engine_options {
+	const char *config_file; /* NULL = the system's */
+	const char *root;        /* "" = the machine */
+	const char *runtime_dir;
+	bool dry_run;
+};
+
+/* Exit codes of sysexits.h that callers of mthpd rely on. */
+#define ENGINE_EX_UNAVAILABLE 69
+#define ENGINE_EX_CONFIG 78
+
+/* Takes @config over. Returns 0 or an exit code after it said why. */
+int engine_new(struct event_base *base, const struct engine_options *o, struct config *config,
+	struct engine **ret);
+/* First look and first decisions, before READY=1. */
+void engine_start(struct engine *e);
+/* Puts everything back where RestoreOnExit says so. Returns the exit code. */
+int engine_stop(struct engine *e);
+void engine_free(struct engine *e);
+
+/* 0; -EINVAL after each fault was logged: the old configuration stands whole. */
+int engine_reload(struct engine *e);
+/* A hold freezes all switches where they are, over a restart too. */
+int engine_hold(struct engine *e, const char *reason);
+int engine_release(struct engine *e);
+/* Puts the baseline back and holds. Number of failures. */
+int engine_restore(struct engine *e);
+
+/* All return new references. */
+json_t *engine_status(struct engine *e);
+json_t *engine_features(struct engine *e);
+json_t *engine_history(struct engine *e, unsigned n);
+json_t *engine_verify(struct engine *e, bool *ret_ok);
+/* @cgroup NULL = the whole. -ENOENT when there is no such group. */
+int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t **ret_facts);
+/* What mthpd can do here, one line per capability, to stderr. */
+void engine_print_features(struct engine *e);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The methods of org.mthpd1 on the varlink socket: each is one call into the
+ * engine. Called by the varlink server; holds no state of its own.
+ */
+#ifndef MTHPD_SERVICE_H
+#define MTHPD_SERVICE_H
+
+#include "engine.h"
+#include "varlink.h"
+
+/* The socket RUNTIME_DIR/org.mthpd1. 0 or -errno. */
+int service_new(struct event_base *base, const char *runtime_dir, struct engine *e,
+	struct varlink_server **ret);
+
+#endif
