@@ -58,7 +58,8 @@ struct memcg_sample {
  * EINVAL for an empty, "." or ".." component; ENAMETOOLONG from PATH_MAX - 15
  * up). @ret is whole on MEMCG_OK and untouched otherwise; a file that is not
  * there, not readable or not understood leaves its fields VALUE_ABSENT, as does
- * a memory.stat of 32 KiB or more. A limit from 2^63 - 64 KiB up, or above
+ * a memory.stat of 32 KiB or more. A full sample is of one and the same group;
+ * a cheap one that was replaced while it was read bears the new group's id. A limit from 2^63 - 64 KiB up, or above
  * @mem_total_bytes * 16 (0 or absent = not known), counts as none. */
 int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uint64_t now_usec,
 	uint64_t mem_total_bytes, struct memcg_sample *ret);
