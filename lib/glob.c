@@ -128,9 +128,6 @@ bool glob_match(const char *pattern, const char *path)
 			return true;
 		n = *s ? match_one(p, (unsigned char)*s) : 0;
 		if (n > 0) {
-			/* A '*' before a slash has no choice left once the slash fits. */
-			if (*s == '/')
-				star.pattern = NULL;
 			p += n;
 			s++;
 		} else if (star.pattern && *star.path && *star.path != '/') {
