@@ -55,7 +55,7 @@ int idmap_put(struct idmap *m, uint64_t id, uint32_t value)
 {
 	size_t i;
 
-	if ((m->used + 1) * 2 > m->size) {
+	if ((m->used + 1) * 4 > m->size * 3) {
 		int r = grow(m);
 
 		if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A map from 64-bit identities to 32-bit indices: open addressing, 16 bytes an
- * entry, at most half full. Called by watch.c to find a group by its token or
+ * entry, at most three quarters full. Called by watch.c to find a group by its token or
  * its inotify watch in constant time. Never iterates, never owns anything.
  */
 #ifndef MTHPD_IDMAP_H

@@ -120,10 +120,11 @@ static int open_pipes(struct psi_poller *p)
 		return -errno;
 	p->closing_r = closing[0];
 	p->closing_w = closing[1];
-	/* The loop's ends must not block; the thread's may: while the loop does not
-	 * listen there is nothing better to do. */
+	/* Only the thread may block, when it writes: while the loop does not listen
+	 * there is nothing better to do. */
 	if (fcntl(p->fired_r, F_SETFL, O_NONBLOCK) < 0 ||
 		fcntl(p->closing_w, F_SETFL, O_NONBLOCK) < 0 ||
+		fcntl(p->closing_r, F_SETFL, O_NONBLOCK) < 0 ||
 		epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->closing_r, &ev) < 0)
 		return -errno;
 	return 0;
