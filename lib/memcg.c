@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "cleanup.h"
 
@@ -325,6 +327,50 @@ static int find_id(struct reader *r, uint64_t *ret_id)
 	return 0;
 }
 
+static bool is_cgroup2(int root_fd)
+{
+	struct statfs fs;
+
+	return fstatfs(root_fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+static bool lists_memory(const char *controllers)
+{
+	static const char word[] = "memory", separators[] = " \n";
+
+	for (const char *s = controllers; *s;) {
+		size_t len = strcspn(s, separators);
+
+		if (len == strlen(word) && memcmp(s, word, len) == 0)
+			return true;
+		s += len;
+		s += strspn(s, separators);
+	}
+	return false;
+}
+
+/* Why there is nothing of memory in a directory that is there: the controller
+ * is not for this group, or the group is being made or removed just now, when
+ * its files come after the directory and go before it. */
+static int without_memory(struct reader *r)
+{
+	char buf[SMALL_BYTES];
+	int why;
+	ssize_t n;
+
+	if (r->len == 0)
+		return MEMCG_NO_MEMORY;
+	n = read_optional(r, "cgroup.controllers", buf, sizeof(buf), &why);
+	if (n < 0)
+		return n == -ENODEV ? MEMCG_GONE : (int)n;
+	if (r->denied)
+		return -EACCES;
+	/* Every live group has the file, but a tree made by hand may not. */
+	if (why == ENOENT && is_cgroup2(r->root_fd))
+		return MEMCG_GONE;
+	return n > 0 && lists_memory(buf) ? MEMCG_GONE : MEMCG_NO_MEMORY;
+}
+
 static int read_files(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
 	int e = read_cheap(r, s->full_depth, s);
@@ -361,7 +407,7 @@ static int read_group(struct reader *r, uint64_t mem_total_bytes, struct memcg_s
 		return e;
 	if (!value_known(s->current_bytes) && !has_events(&s->events) &&
 		!has_events(&s->events_local))
-		return r->denied ? -EACCES : MEMCG_NO_MEMORY;
+		return without_memory(r);
 	return MEMCG_OK;
 }
 

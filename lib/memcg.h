@@ -13,8 +13,9 @@
 
 enum memcg_result {
 	MEMCG_OK = 0,
-	MEMCG_GONE = 1,      /* the cgroup vanished at some step: drop the sample */
-	MEMCG_NO_MEMORY = 2, /* it has no memory.current and no memory.events */
+	MEMCG_GONE = 1,      /* the cgroup vanished at some step, or is only coming: drop the sample */
+	MEMCG_NO_MEMORY = 2, /* it has no memory.current and no memory.events, and is not to have
+				them (cgroup.controllers without memory, or the root) */
 };
 
 /* How much to read. The cheap look costs two small reads: memory.pressure and

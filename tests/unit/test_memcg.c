@@ -4,6 +4,9 @@
 #include "fake_tree.h"
 #include "fault_io.h"
 
+#include <linux/magic.h>
+#include <sys/statfs.h>
+
 #include "memcg.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -13,12 +16,24 @@
 /* The tree of the running test, for faults that change it. */
 static struct fake_tree *tree;
 
+/* Whether the tree passes for the real file system of cgroup2. */
+static bool as_cgroup2;
+
+int fstatfs(int fd, struct statfs *fs)
+{
+	(void)fd;
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = as_cgroup2 ? CGROUP2_SUPER_MAGIC : TMPFS_MAGIC;
+	return 0;
+}
+
 static int setup(void **state)
 {
 	int r = fake_tree_setup(state);
 
 	tree = *state;
 	fault_reset();
+	as_cgroup2 = false;
 	return r;
 }
 
@@ -190,6 +205,25 @@ static void test_no_memory(void **state)
 	put("user.slice/a/b/c", "pids.current", "1\n");
 	expect_result("user.slice/a/b/c", MEMCG_NO_MEMORY);
 	expect_result("user.slice/a/b", MEMCG_NO_MEMORY);
+	expect_result("", MEMCG_NO_MEMORY);
+	put("user.slice/a/b/c", "cgroup.controllers", "cpu memory_x pids\n");
+	expect_result("user.slice/a/b/c", MEMCG_NO_MEMORY);
+	put("user.slice/a/b/c", "cgroup.controllers", "");
+	expect_result("user.slice/a/b/c", MEMCG_NO_MEMORY);
+	/* One that is to have memory's files is on its way in or out. */
+	put("user.slice/a/b/c", "cgroup.controllers", "cpu memory pids\n");
+	expect_result("user.slice/a/b/c", MEMCG_GONE);
+	put("user.slice/a/b/c", "cgroup.controllers", "memory\n");
+	expect_result("user.slice/a/b/c", MEMCG_GONE);
+	/* On the real file system a group without the list is half gone already. */
+	fake_remove(tree, "user.slice/a/b/c/cgroup.controllers");
+	expect_result("user.slice/a/b/c", MEMCG_NO_MEMORY);
+	as_cgroup2 = true;
+	expect_result("user.slice/a/b/c", MEMCG_GONE);
+	put("user.slice/a/b/c", "cgroup.controllers", "");
+	expect_result("user.slice/a/b/c", MEMCG_NO_MEMORY);
+	/* The root lists it and has no such files. */
+	put(".", "cgroup.controllers", "cpu memory pids\n");
 	expect_result("", MEMCG_NO_MEMORY);
 	read_ok("user.slice", MEMCG_FULL, 1);
 	expect_result("user.slice/none", MEMCG_GONE);
