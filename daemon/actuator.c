@@ -120,10 +120,7 @@ static void warn_journal(struct actuator *a, int error)
 	if (a->warned_journal)
 		return;
 	a->warned_journal = true;
-	warn(a,
-		"cannot write the journal of start values: %s: nothing is changed that could not "
-		"be "
-		"put back",
+	warn(a, "cannot write the journal of start values, so nothing is changed: %s",
 		strerror(-error));
 }
 
@@ -368,7 +365,6 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	bool ours = baseline_written(a->baseline, f->path) != NULL;
 	char expected[KNOB_VALUE_LEN];
 	bool again;
-	int r;
 
 	snprintf(expected, sizeof(expected), "%s", expected_value(a, f));
 	if (ours)
@@ -376,17 +372,15 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	again = a->reassert && ours && f->contested <= ACTUATOR_REASSERT_MAX &&
 		strcmp(found, wanted) && !a->dry_run && !a->read_only;
 	if (!again) {
-		r = baseline_adopt(a->baseline, f->path, found);
+		int r = baseline_adopt(a->baseline, f->path, found);
+
 		if (r < 0)
 			warn_journal(a, r);
 	}
 	tell_foreign(a, f->path, expected, found, !again);
 	if (f->contested > ACTUATOR_REASSERT_MAX && !f->yielded) {
 		f->yielded = true;
-		warn(a,
-			"%s: expected \"%s\", found \"%s\": somebody else keeps changing it; left "
-			"to "
-			"them until the next reload",
+		warn(a, "%s: expected \"%s\", found \"%s\": left to others until the next reload",
 			f->path, expected, found);
 	}
 	return again;

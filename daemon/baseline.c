@@ -467,7 +467,7 @@ static int restore_file(struct journal_entry *e, int thp_fd, const struct report
 int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void *userdata)
 {
 	const struct report to = {fn, userdata};
-	unsigned steps[BASELINE_FILES_MAX];
+	unsigned steps[BASELINE_FILES_MAX] = {0};
 	int failures = 0, r = 0;
 
 	for (unsigned i = 0; i < b->j.n; i++)

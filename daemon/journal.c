@@ -91,7 +91,7 @@ static bool decode_entry(json_t *json, struct journal *j)
 	struct journal_entry *e;
 
 	if (j->n == BASELINE_FILES_MAX || !path || strlen(path) >= THP_PATH_MAX ||
-		knob_kind(path) == KNOB_NONE || journal_find(j, path))
+		journal_find(j, path))
 		return false;
 	e = &j->files[j->n];
 	*e = (struct journal_entry){0};

@@ -17,7 +17,7 @@
 #define JOURNAL_NAME "baseline.json"
 #define JOURNAL_IGNORED(why) JOURNAL_NAME " " why ": ignored"
 /* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB. */
-#define JOURNAL_BYTES_MAX (64 * 1024)
+#define JOURNAL_BYTES_MAX 65536
 #define BOOT_ID_LEN 64
 
 /* An empty string is "none". */
