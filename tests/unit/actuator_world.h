@@ -6,6 +6,9 @@
 #ifndef MTHP_TESTS_ACTUATOR_WORLD_H
 #define MTHP_TESTS_ACTUATOR_WORLD_H
 
+/* first: it redefines what _FORTIFY_SOURCE wraps */
+#include "../fixtures/errno-shim.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +20,6 @@
 #include <cmocka.h>
 
 #include "actuator.h"
-#include "../fixtures/errno-shim.c"
 #include "../fixtures/thp-tree.h"
 
 #define S16 "hugepages-16kB/enabled"

@@ -7,6 +7,9 @@
 #ifndef MTHP_TESTS_BASELINE_WORLD_H
 #define MTHP_TESTS_BASELINE_WORLD_H
 
+/* first: it redefines what _FORTIFY_SOURCE wraps */
+#include "../fixtures/errno-shim.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +23,6 @@
 #include <cmocka.h>
 
 #include "baseline.h"
-#include "../fixtures/errno-shim.c"
 #include "../fixtures/thp-tree.h"
 
 #define S16 "hugepages-16kB/enabled"
