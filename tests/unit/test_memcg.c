@@ -803,6 +803,15 @@ static void test_events_fallback(void **state)
 	assert_int_equal(d.d_max, 10);
 	assert_int_equal(d.d_oom_kill, 2);
 	assert_int_equal(d.d_oom_victim, 0); /* nobody says where they lived */
+
+	/* Local on one side only: the hierarchical ones, which both have. */
+	a = b;
+	put("g", "memory.events", "high 1\nmax 20\noom 2\noom_kill 4\n");
+	put("g", "memory.events.local", "high 1\nmax 99\noom 0\noom_kill 1\n");
+	b = read_ok("g", MEMCG_FULL, 5);
+	d = delta_ok(&a, &b);
+	assert_int_equal(d.d_max, 3);
+	assert_int_equal(d.anomalies, 0);
 }
 
 /* A loaded group of three real kernels, limited from above as well. */
