@@ -43,8 +43,8 @@ SIM_SRC := $(wildcard tests/sim/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
-.PHONY: all help deps run demo check check-quick check-long bench fuzz lint unit sim integration \
-	vm install uninstall clean
+.PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim \
+	integration vm install uninstall clean
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/mthpd $(BUILD)/mthpctl
@@ -77,7 +77,7 @@ $(BUILD)/sim/sim: $(SIM_SRC) $(BUILD)/libmthp.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDHARDEN) $^ -o $@ $(PKG_LIBS)
 
-$(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c
+$(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c tests/fixtures/errno-shim.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 -g -fPIC -shared $< -o $@ -ldl
 
@@ -86,7 +86,79 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(DAEMON_SRC)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		$(PKG_CFLAGS) $^ -o $@ $(PKG_LIBS)
 
--include $(LIB_OBJ:.o=.d) $(DAEMON_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(BUILD)/daemon/main.d $(UNIT_BIN:=.d)
+## all           build/mthpd and build/mthpctl
+## check-quick   unit tests, simulations, integration tests, lint of the tree; under 60 s
+check-quick: all unit sim integration lint-tree
+	@echo "check-quick: passed"
+
+## check         check-quick, sanitizers, fuzz seeds, static analysis, and the tests on a real kernel in a guest
+check: check-quick
+	+$(MAKE) --no-print-directory SANITIZE=1 unit sim
+	+$(MAKE) --no-print-directory fuzz-seeds lint vm
+
+## check-long    check with all seeds, longer fuzzing
+check-long: check
+	tests/vm/run-tests --long
+	+$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=120
+
+unit: $(UNIT_BIN) $(BUILD)/errno-shim.so
+	@tests/run-unit $(UNIT_BIN)
+
+sim: $(BUILD)/sim/sim
+	$(BUILD)/sim/sim --all
+
+integration: all $(BUILD)/errno-shim.so
+	python3 tests/integration/run $(BUILD)
+
+vm: all
+	tests/vm/run-tests
+
+## fuzz          every fuzz target for FUZZ_SECONDS (30) each
+FUZZ_SECONDS ?= 30
+fuzz: $(FUZZ_BIN)
+	@tests/run-fuzz $(FUZZ_SECONDS) $(FUZZ_BIN)
+
+fuzz-seeds: $(FUZZ_BIN)
+	@tests/run-fuzz seeds $(FUZZ_BIN)
+
+## lint          clang-tidy and cppcheck, and lint-tree
+lint: lint-tree
+	@tests/lint-code $(CPPFLAGS) $(PKG_CFLAGS)
+
+lint-tree:
+	@tests/lint-tree
+
+## deps          install what the build and the tests need (Debian 12 or newer, root)
+deps:
+	tests/install-deps build
+
+## run           build what is missing and run mthpd here, in the foreground; Ctrl-C puts everything back
+run:
+	@tests/install-deps run
+	+@$(MAKE) --no-print-directory all
+	$(BUILD)/mthpd
+
+## demo          watch mthpd at work on a stock kernel in a guest, against static settings
+demo:
+	@tests/install-deps demo
+	+@$(MAKE) --no-print-directory all
+	tests/demo
+
+## install       into DESTDIR/PREFIX (/usr)
+install: all
+	install -D -m 755 $(BUILD)/mthpd $(DESTDIR)$(PREFIX)/sbin/mthpd
+	install -D -m 755 $(BUILD)/mthpctl $(DESTDIR)$(PREFIX)/bin/mthpctl
+	install -D -m 644 conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf
+	for p in conf/profiles/*.conf; do \
+		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/mthpd/profiles/$$(basename $$p); done
+
+## uninstall     what install put there, except a changed /etc/mthpd
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl
+	rm -rf $(DESTDIR)$(PREFIX)/share/mthpd
+	cmp -s conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf && rm -f $(DESTDIR)/etc/mthpd/mthpd.conf || :
 
 clean:
 	rm -rf build
+
+-include $(LIB_OBJ:.o=.d) $(DAEMON_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(BUILD)/daemon/main.d $(UNIT_BIN:=.d)

@@ -307,12 +307,26 @@ static bool apply_one(struct engine *e, const struct loop_want *w)
 	return true;
 }
 
+/* A file that is no longer steered (Sizes= was narrowed) does not keep our value. */
+static bool give_back(struct engine *e, const struct engine_knob *k)
+{
+	struct loop_want w = { .reason = REASON_NOT_MANAGED };
+
+	if (loop_want_for(e->loop, k->path) || !baseline_written(e->baseline, k->path))
+		return false;
+	snprintf(w.path, sizeof(w.path), "%s", k->path);
+	snprintf(w.value, sizeof(w.value), "%s", baseline_get(e->baseline, k->path));
+	return apply_one(e, &w);
+}
+
 void engine_apply(struct engine *e)
 {
 	bool any = false;
 
 	for (unsigned i = 0; i < e->loop->n_wants; i++)
 		any |= apply_one(e, &e->loop->wants[i]);
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		any |= give_back(e, &e->knobs[i]);
 	if (any)
 		loop_applied(e->loop, engine_now_usec());
 	if (e->replan) {

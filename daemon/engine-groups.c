@@ -37,7 +37,9 @@ static void note_psi(struct engine *e, int psi_errno)
 	if (psi_errno == EOPNOTSUPP || psi_errno == ENOENT)
 		return; /* said with the capability itself */
 	if (psi_errno == EMFILE || psi_errno == ENFILE)
-		engine_degrade(e, "descriptors", "not every group can have a pressure trigger: the rest is polled; raise LimitNOFILE=");
+		engine_degrade(e, "descriptors",
+			"not every group can have a pressure trigger: the rest is polled; "
+			"raise LimitNOFILE=");
 	else
 		engine_degrade(e, "triggers", "pressure triggers are refused (%s): pressure is polled",
 			strerror(psi_errno));

@@ -321,7 +321,7 @@ static int open_baseline(struct engine *e)
 		return 1;
 	}
 	if (warning)
-		log_warning("%s/baseline.json: %s", e->runtime_dir, warning);
+		log_warning("%s: %s", e->runtime_dir, warning);
 	baseline_set_restore_on_exit(e->baseline, e->config->restore_on_exit);
 	if (baseline_hold(e->baseline))
 		log_warning("held: %s (mthpctl release ends it)", baseline_hold(e->baseline));
@@ -411,6 +411,8 @@ static void on_restored(const char *path, const char *outcome, const char *from,
 	(void)userdata;
 	if (!strcmp(outcome, "restored"))
 		log_info("%s: %s -> %s, restored", path, from, to);
+	else if (!strcmp(outcome, "left") && error == ENOENT)
+		log_warning("%s: is gone", path);
 	else if (!strcmp(outcome, "left"))
 		log_warning("%s: holds %s, set by somebody else: left", path, from);
 	else
@@ -424,7 +426,7 @@ int engine_stop(struct engine *e)
 	e->stopped = true;
 	evtimer_del(e->tick);
 	evtimer_del(e->audit);
-	if (e->config->restore_on_exit && !e->dry_run)
+	if (baseline_restore_wanted(e->baseline) && !e->dry_run)
 		failures = baseline_restore(e->baseline, e->thp_fd, on_restored, e);
 	return failures ? 1 : 0;
 }

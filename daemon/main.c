@@ -139,6 +139,8 @@ static void on_restored(const char *path, const char *outcome, const char *from,
 	(void)userdata;
 	if (!strcmp(outcome, "restored"))
 		printf("%s: %s -> %s, restored\n", path, from, to);
+	else if (!strcmp(outcome, "left") && error == ENOENT)
+		printf("%s: is gone\n", path);
 	else if (!strcmp(outcome, "left"))
 		printf("%s: holds %s, set by somebody else: left\n", path, from);
 	else
@@ -151,7 +153,7 @@ static int restore(const struct arguments *a)
 	int r = baseline_restore_command(a->runtime_dir, a->root, a->restore_exit, on_restored, NULL, &warning);
 
 	if (warning)
-		fprintf(stderr, "%s/baseline.json: %s\n", a->runtime_dir, warning);
+		fprintf(stderr, "%s: %s\n", a->runtime_dir, warning);
 	if (r == -EBUSY)
 		fprintf(stderr, "mthpd: a daemon is running with %s; use mthpctl restore\n", a->runtime_dir);
 	else if (r < 0)

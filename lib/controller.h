@@ -84,7 +84,8 @@ struct ctl_wish {
 	enum reason reason;
 };
 
-void controller_init(struct controller *c, const struct plan *p, const struct config_controller *cfg, uint64_t now_usec);
+void controller_init(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, uint64_t now_usec);
 
 /* Advances by one tick. *ret_changed (may be NULL): the wish differs from the last one. */
 void controller_step(struct controller *c, const struct plan *p,

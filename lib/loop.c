@@ -210,6 +210,15 @@ void loop_observe_host(struct loop *l, const struct hostrules_input *in)
 	l->dying = value_or(in->dying_cgroups, 0) > 10000;
 }
 
+/* A policy's own MaxChangesPerHour spaces the steps up of its groups evenly. */
+static bool within_own_rate(const struct loop *l, const struct loop_group *g)
+{
+	unsigned own = group_config(l, g)->max_changes_per_hour;
+
+	return own == l->config->controller.max_changes_per_hour || !g->ctl.last_up_usec ||
+	       l->now_usec - g->ctl.last_up_usec >= 3600 * SEC / own;
+}
+
 void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sample *s)
 {
 	struct ctl_input in = {
@@ -231,6 +240,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		g->has_prev = true;
 		return;
 	}
+	in.may_probe &= within_own_rate(l, g);
 	in.clamped = arbiter_clamps(&l->arbiter, &l->plan, &g->wish);
 	if (g->controlled)
 		controller_step(&g->ctl, &l->plan, group_config(l, g), g->policy, &in, &g->wish);

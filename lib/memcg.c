@@ -239,7 +239,7 @@ static bool go_up(struct reader *r)
 
 static int read_ancestor(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	uint64_t max, high, usage;
+	uint64_t max, high = VALUE_ABSENT, usage;
 	int e = read_limit(r, "memory.max", mem_total_bytes, &max);
 
 	if (e == 0)
@@ -468,7 +468,10 @@ struct counter {
 	size_t sample; /* offset in struct memcg_sample */
 	size_t delta;  /* offset in struct memcg_delta */
 };
-#define COUNTER(field, d)                                                                          	{                                                                                          		offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d)              	}
+#define COUNTER(field, d)                                                                           \
+	{                                                                                          \
+		offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d)              \
+	}
 static const struct counter counters[] = {
 	COUNTER(pgfault, d_pgfault),
 	COUNTER(pgmajfault, d_pgmajfault),

@@ -54,14 +54,16 @@ struct memcg_sample {
 
 /* Reads the group at @path (relative to @root_fd, no leading slash, "" is the
  * root, which has neither limits nor memory.current: MEMCG_NO_MEMORY). Returns
- * an enum memcg_result or a negative errno for anything that is neither
- * (EMFILE, EIO; EACCES when memory.current and memory.events may not be read;
- * EINVAL for an empty, "." or ".." component; ENAMETOOLONG from PATH_MAX - 15
- * up). @ret is whole on MEMCG_OK and untouched otherwise; a file that is not
- * there, not readable or not understood leaves its fields VALUE_ABSENT, as does
- * a memory.stat of 32 KiB or more. A full sample is of one and the same group;
- * a cheap one that was replaced while it was read bears the new group's id. A limit from 2^63 - 64 KiB up, or above
- * @mem_total_bytes * 16 (0 or absent = not known), counts as none. */
+ * an enum memcg_result or a negative errno for anything that is neither:
+ * EMFILE, ENFILE, ENOMEM, EIO; EACCES when memory.current and memory.events may
+ * not be read; EINVAL for an empty, "." or ".." component; ENAMETOOLONG from
+ * PATH_MAX - 15 up. @ret is whole on MEMCG_OK and untouched otherwise.
+ *
+ * A file that is not there, not readable or not understood leaves its fields
+ * VALUE_ABSENT, as does a memory.stat of 32 KiB or more. A full sample is of one
+ * and the same group; a cheap one that was replaced while it was read bears the
+ * new group's id. A limit from 2^63 - 64 KiB up, or above @mem_total_bytes * 16
+ * (0 or absent = not known), counts as none. */
 int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uint64_t now_usec,
 	uint64_t mem_total_bytes, struct memcg_sample *ret);
 

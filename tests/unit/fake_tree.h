@@ -45,8 +45,10 @@ static inline int fake_tree_setup(void **state)
 	if (!t)
 		return -1;
 	snprintf(t->path, sizeof(t->path), "/tmp/mthpd-test.XXXXXX");
-	if (!mkdtemp(t->path))
+	if (!mkdtemp(t->path)) {
+		free(t);
 		return -1;
+	}
 	t->fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*state = t;
 	return t->fd < 0 ? -1 : 0;

@@ -26,10 +26,11 @@ struct fault {
 };
 
 #define FAULTS_MAX 8
-static struct fault faults[FAULTS_MAX];
-static unsigned n_faults, n_opens, n_reads;
-static const struct fault *read_fault_of_fd[1024];
-static char last_opened[64][64]; /* tails of the paths opened since the reset */
+/* Not static: the C library may declare read() inline. */
+struct fault faults[FAULTS_MAX];
+unsigned n_faults, n_opens, n_reads;
+const struct fault *read_fault_of_fd[1024];
+char last_opened[64][64]; /* tails of the paths opened since the reset */
 
 static inline void fault_reset(void)
 {
