@@ -468,10 +468,8 @@ struct counter {
 	size_t sample; /* offset in struct memcg_sample */
 	size_t delta;  /* offset in struct memcg_delta */
 };
-#define COUNTER(field, d)                                                                           \
-	{                                                                                          \
-		offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d)              \
-	}
+#define COUNTER(field, d) \
+	{ offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d) }
 static const struct counter counters[] = {
 	COUNTER(pgfault, d_pgfault),
 	COUNTER(pgmajfault, d_pgmajfault),
