@@ -47,11 +47,11 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
 		int used = fprintf(out, "  %s %s", verbs[i].name, verbs[i].arguments);
 
-		fprintf(out, "%*s%s\n", used < 32 ? 32 - used : 1, "", verbs[i].help);
+		fprintf(out, "%*s%s\n", used < 30 ? 30 - used : 1, "", verbs[i].help);
 	}
 	fputs("\n"
-	      "  --socket=PATH                 where mthpd listens (" CTL_SOCKET_DEFAULT ")\n"
-	      "  --json                        print the answer as JSON\n"
+	      "  --socket=PATH               where mthpd listens (" CTL_SOCKET_DEFAULT ")\n"
+	      "  --json                      print the answer as JSON\n"
 	      "  --help, --version\n"
 	      "\n"
 	      "CGROUP is a path below /sys/fs/cgroup, with or without that; put -- before one\n"

@@ -46,6 +46,9 @@ static void on_foreign(
 
 	log_warning("%s holds %s instead of %s: changed by somebody else, %s", path, found, expected,
 		adopted ? "taken over as the new baseline" : "writing ours again");
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->drift)
+			e->observers[i]->drift(path, expected, found, e->observers[i]->userdata);
 	if (!adopted)
 		return;
 	if (k)
@@ -206,6 +209,9 @@ static void publish(struct engine *e, const struct decision *d)
 {
 	char text[512], some[16], margin[24];
 
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->decision)
+			e->observers[i]->decision(d, e->observers[i]->userdata);
 	decision_to_text(d, text, sizeof(text));
 	if (!getenv("JOURNAL_STREAM") || *e->root) {
 		log_info("%s", text);
@@ -327,8 +333,10 @@ void engine_apply(struct engine *e)
 		any |= apply_one(e, &e->loop->wants[i]);
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		any |= give_back(e, &e->knobs[i]);
-	if (any)
+	if (any) {
 		loop_applied(e->loop, engine_now_usec());
+		engine_tell_changed(e);
+	}
 	if (e->replan) {
 		e->loop->foreign = true;
 		engine_replan(e);

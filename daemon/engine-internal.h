@@ -60,6 +60,8 @@ struct engine {
 	uint64_t cgroups_seen, wakeups;
 	struct host_sample host_now;
 	struct history history;
+	const struct engine_observer *observers[ENGINE_OBSERVERS_MAX];
+	unsigned n_observers;
 	struct {
 		char key[32], text[160];
 	} degraded[DEGRADED_MAX];
@@ -75,6 +77,8 @@ void engine_degrade(struct engine *e, const char *key, const char *format, ...)
 void engine_undegrade(struct engine *e, const char *key);
 void engine_schedule(struct engine *e);
 void engine_sample_host(struct engine *e, uint64_t now_usec);
+
+void engine_tell_changed(struct engine *e);
 
 /* ---- engine-groups.c */
 int engine_groups_init(struct engine *e);

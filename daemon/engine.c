@@ -46,6 +46,7 @@ void engine_degrade(struct engine *e, const char *key, const char *format, ...)
 	va_end(ap);
 	log_warning("%s", e->degraded[e->n_degraded].text);
 	e->n_degraded++;
+	engine_tell_changed(e);
 }
 
 void engine_undegrade(struct engine *e, const char *key)
@@ -55,6 +56,7 @@ void engine_undegrade(struct engine *e, const char *key)
 			memmove(&e->degraded[i], &e->degraded[i + 1],
 				(e->n_degraded - i - 1) * sizeof(e->degraded[0]));
 			e->n_degraded--;
+			engine_tell_changed(e);
 			return;
 		}
 }
@@ -64,6 +66,21 @@ static void degrade_capability(const char *word, const char *found, const char *
 	/* What a person can mend; the rest is only told by `mthpctl features`. */
 	if (*remedy && strcmp(word, "writable") != 0)
 		engine_degrade(userdata, word, "%s: %s (%s)", word, found, remedy);
+}
+
+int engine_observe(struct engine *e, const struct engine_observer *o)
+{
+	if (e->n_observers == ENGINE_OBSERVERS_MAX)
+		return -ENOSPC;
+	e->observers[e->n_observers++] = o;
+	return 0;
+}
+
+void engine_tell_changed(struct engine *e)
+{
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->changed)
+			e->observers[i]->changed(e->observers[i]->userdata);
 }
 
 /* ---- looking ----------------------------------------------------------- */
@@ -491,6 +508,7 @@ int engine_reload(struct engine *e)
 	loop_begin(e->loop, engine_now_usec());
 	decide(e);
 	engine_schedule(e);
+	engine_tell_changed(e);
 	log_info("configuration reloaded");
 	return 0;
 }
@@ -501,6 +519,7 @@ int engine_hold(struct engine *e, const char *reason)
 
 	if (r == 0)
 		log_info("held: %s", baseline_hold(e->baseline));
+	engine_tell_changed(e);
 	return r;
 }
 
@@ -513,6 +532,7 @@ int engine_release(struct engine *e)
 	r = baseline_set_hold(e->baseline, NULL);
 	if (r == 0)
 		log_info("released");
+	engine_tell_changed(e);
 	loop_begin(e->loop, engine_now_usec());
 	decide(e);
 	engine_apply(e);

@@ -45,6 +45,25 @@ int engine_release(struct engine *e);
 /* Puts the baseline back and holds. Number of failures. */
 int engine_restore(struct engine *e);
 
+/* What happens, for those who pass it on (bus, socket, traces). Callbacks run on
+ * the loop, must not call back into orders above, and are kept in order. */
+struct decision;
+struct engine_observer {
+	void (*decision)(const struct decision *d, void *userdata);
+	/* Somebody else changed @path. */
+	void (*drift)(const char *path, const char *expected, const char *found, void *userdata);
+	/* State, degraded reasons or sizes may have changed. */
+	void (*changed)(void *userdata);
+	/* Does anybody want samples now? Asked once per tick; NULL = never. */
+	bool (*wants_samples)(void *userdata);
+	/* One tick as the loop saw it (borrowed), in the form of lib/trace.h. */
+	void (*sample)(json_t *tick, void *userdata);
+	void *userdata;
+};
+#define ENGINE_OBSERVERS_MAX 4
+/* @o must outlive the engine. -ENOSPC beyond ENGINE_OBSERVERS_MAX. */
+int engine_observe(struct engine *e, const struct engine_observer *o);
+
 /* All return new references. */
 json_t *engine_status(struct engine *e);
 json_t *engine_features(struct engine *e);

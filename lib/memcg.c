@@ -164,21 +164,12 @@ static bool has_events(const struct memcg_events *e)
 	return value_known(e->max) || value_known(e->high) || value_known(e->oom_kill);
 }
 
-/* Pressure and events: all that a cheap look costs. Where the kernel has local
- * events they are enough, since deltas prefer them. */
-static int read_cheap(struct reader *r, bool both_events, struct memcg_sample *s)
+/* Pressure and hierarchical events: all that a cheap look costs. */
+static int read_cheap(struct reader *r, struct memcg_sample *s)
 {
-	int e;
+	int e = read_psi(r, s);
 
-	e = read_psi(r, s);
-	if (e == 0)
-		e = read_keyed(r, "memory.events.local", event_local_keys,
-			ELEMENTSOF(event_local_keys), s);
-	if (e < 0)
-		return e;
-	if (both_events || !has_events(&s->events_local))
-		e = read_keyed(r, "memory.events", event_keys, ELEMENTSOF(event_keys), s);
-	return e;
+	return e < 0 ? e : read_keyed(r, "memory.events", event_keys, ELEMENTSOF(event_keys), s);
 }
 
 static int read_stat(struct reader *r, struct memcg_sample *s)
@@ -275,8 +266,11 @@ static int read_margin(
 
 static int read_full(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	int e = read_usage(r, "memory.current", &s->current_bytes);
+	int e = read_keyed(
+		r, "memory.events.local", event_local_keys, ELEMENTSOF(event_local_keys), s);
 
+	if (e == 0)
+		e = read_usage(r, "memory.current", &s->current_bytes);
 	if (e == 0)
 		e = read_usage(r, "memory.swap.current", &s->swap_current_bytes);
 	if (e == 0)
@@ -373,11 +367,11 @@ static int without_memory(struct reader *r)
 
 static int read_files(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	int e = read_cheap(r, s->full_depth, s);
+	int e = read_cheap(r, s);
 
 	if (e == 0 && s->full_depth)
 		return read_full(r, mem_total_bytes, s);
-	if (e == 0 && !has_events(&s->events) && !has_events(&s->events_local))
+	if (e == 0 && !has_events(&s->events))
 		e = read_usage(r, "memory.current", &s->current_bytes);
 	return e;
 }

@@ -19,9 +19,9 @@ enum memcg_result {
 };
 
 /* How much to read. The cheap look costs two small reads: memory.pressure and
- * memory.events.local (memory.events where the kernel has no local ones, and
- * memory.current to tell MEMCG_NO_MEMORY where it has neither). The full one
- * costs thirteen, and two or three for each ancestor below the root. */
+ * memory.events (and memory.current to tell MEMCG_NO_MEMORY where the latter is
+ * not to be had). The full one costs thirteen, and two or three for each
+ * ancestor below the root. */
 enum memcg_depth { MEMCG_CHEAP, MEMCG_FULL };
 
 struct memcg_events {
@@ -35,9 +35,9 @@ struct memcg_sample {
 	bool psi_off;      /* pressure file exists but reading says EOPNOTSUPP, or is absent */
 	int psi_errno;     /* 0, ENOENT, EOPNOTSUPP, EACCES, EINVAL (text not understood) ... */
 	struct psi psi;
-	struct memcg_events events_local; /* memory.events.local, absent before Linux 5.2 */
-	struct memcg_events events; /* hierarchical; a cheap look has these only without local ones */
+	struct memcg_events events; /* hierarchical */
 	/* ---- MEMCG_FULL only: after a cheap look all below is VALUE_ABSENT ---- */
+	struct memcg_events events_local; /* memory.events.local, absent before Linux 5.2 */
 	uint64_t current_bytes;
 	uint64_t max_bytes, high_bytes, low_bytes, min_bytes; /* this group's own */
 	uint64_t limit_bytes;  /* smallest min(max, high) over the group and its ancestors */

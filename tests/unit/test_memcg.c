@@ -66,10 +66,10 @@ static void test_cost(void **state)
 	assert_int_equal(n_opens, 2);
 	assert_int_equal(n_reads, 2);
 	assert_int_equal(count_opens("memory.pressure"), 1);
-	assert_int_equal(count_opens("memory.events.local"), 1);
+	assert_int_equal(count_opens("memory.events"), 1);
 	assert_false(s.full_depth);
-	assert_int_equal(s.events_local.max, 0);
-	assert_true(s.events.max == VALUE_ABSENT && s.current_bytes == VALUE_ABSENT);
+	assert_int_equal(s.events.max, 0);
+	assert_true(s.events_local.max == VALUE_ABSENT && s.current_bytes == VALUE_ABSENT);
 	assert_true(s.margin_bytes == VALUE_ABSENT && s.anon == VALUE_ABSENT);
 	assert_true(s.usage_usec == VALUE_ABSENT);
 
@@ -404,7 +404,7 @@ static void test_vanishing(void **state)
 		fault_reset();
 		make_group("outer/inner", MIB);
 	}
-	fault_plan("memory.events.local", FAULT_OPEN, ENODEV, NULL);
+	fault_plan("memory.events", FAULT_OPEN, ENODEV, NULL);
 	expect_result("outer/inner", MEMCG_GONE);
 	fault_reset();
 	fake_remove(tree, "outer/inner");
@@ -422,7 +422,7 @@ static void test_replaced_while_cheap(void **state)
 	(void)state;
 	make_nested();
 	a = read_ok("outer/inner", MEMCG_CHEAP, 1);
-	fault_plan("memory.events.local", FAULT_OPEN, ENOENT, replace_inner);
+	fault_plan("memory.events", FAULT_OPEN, ENOENT, replace_inner);
 	b = read_ok("outer/inner", MEMCG_CHEAP, 2);
 	assert_int_equal(fstatat(tree->fd, "outer/inner", &st, 0), 0);
 	assert_int_equal(b.id, st.st_ino);

@@ -233,11 +233,12 @@ static void test_events_fallback(void **state)
 	put("g", "memory.events.local", "high 1\nmax 5\noom 0\noom_kill 1\n");
 	b = read_ok("g", MEMCG_FULL, 2);
 	d = delta_ok(&a, &b);
-	assert_int_equal(d.d_max, 5); /* local on both sides */
-	assert_int_equal(d.d_oom_victim, 1);
+	assert_int_equal(d.d_max, 7); /* a cheap look has no local ones */
+	assert_int_equal(d.d_oom_victim, 0);
 
 	fake_remove(tree, "g/memory.events.local");
-	a = read_ok("g", MEMCG_CHEAP, 3);
+	a = read_ok("g", MEMCG_FULL, 3);
+	assert_true(a.events_local.max == VALUE_ABSENT);
 	assert_int_equal(a.events.max, 7);
 	put("g", "memory.events", "high 1\nmax 17\noom 2\noom_kill 4\n");
 	b = read_ok("g", MEMCG_FULL, 4);
