@@ -59,8 +59,8 @@ static void print_head(FILE *f, const json_t *status)
 /* Reasons that need no sentence: nothing has happened. */
 static bool needs_prose(const char *reason)
 {
-	return reason && strcmp(reason, "start-values") && strcmp(reason, "none") &&
-	       strcmp(reason, "not-managed");
+	return reason && strcmp(reason, "start-values") != 0 && strcmp(reason, "none") != 0 &&
+	       strcmp(reason, "not-managed") != 0;
 }
 
 /* One sentence per reason of @list, not one per row. */
@@ -168,6 +168,10 @@ static void print_switches(FILE *f, const json_t *status)
 
 /* ---- groups ---- */
 
+struct row {
+	const json_t *group;
+};
+
 /* For sorting: what is not known is the least bad. */
 static double share(const json_t *group, const char *key)
 {
@@ -190,7 +194,7 @@ static int compare(double a, double b)
 
 static int worse_first(const void *pa, const void *pb)
 {
-	const json_t *a = *(json_t *const *)pa, *b = *(json_t *const *)pb;
+	const json_t *a = ((const struct row *)pa)->group, *b = ((const struct row *)pb)->group;
 	int r = compare(share(b, "some"), share(a, "some"));
 
 	if (r == 0)
@@ -210,7 +214,7 @@ static void size_text(const json_t *group, char *ret, size_t size)
 
 	ctl_human_kb(kb, human);
 	if (json_is_number(kb) && json_number_value(kb) == 0)
-		strcpy(human, "none"); /* single pages only */
+		snprintf(human, sizeof(human), "none"); /* single pages only */
 	if (json_is_integer(rung) && json_integer_value(rung) >= 0)
 		snprintf(
 			ret, size, "r%" JSON_INTEGER_FORMAT " %s", json_integer_value(rung), human);
@@ -235,7 +239,7 @@ static void add_group(struct ctl_table *t, const json_t *group)
 	ctl_table_add(t, word(group, "state"));
 }
 
-static void print_sorted(FILE *f, const json_t *const *groups, size_t n)
+static void print_sorted(FILE *f, const struct row *rows, size_t n)
 {
 	struct ctl_table t = {.columns = 6, .elastic = 0, .right = 2 | 4 | 8};
 
@@ -246,10 +250,11 @@ static void print_sorted(FILE *f, const json_t *const *groups, size_t n)
 	ctl_table_add(&t, "SIZE");
 	ctl_table_add(&t, "STATE");
 	for (size_t i = 0; i < n; i++)
-		add_group(&t, groups[i]);
+		add_group(&t, rows[i].group);
 	ctl_table_print_row(f, &t, 0);
 	for (size_t i = 0; i < n; i++) {
-		const char *text = word_or(groups[i], "reason_text", word(groups[i], "reason"));
+		const char *text =
+			word_or(rows[i].group, "reason_text", word(rows[i].group, "reason"));
 
 		ctl_table_print_row(f, &t, i + 1);
 		if (text)
@@ -262,20 +267,20 @@ static void print_groups(FILE *f, const json_t *status, size_t max_groups)
 {
 	const json_t *list = get(status, "cgroups"), *omitted = get(status, "cgroups_omitted");
 	size_t n = json_array_size(list), shown = n < max_groups ? n : max_groups;
-	const json_t **groups = calloc(n + 1, sizeof(*groups));
+	struct row *rows = calloc(n + 1, sizeof(*rows));
 	json_int_t more;
 
-	if (!groups)
+	if (!rows)
 		return;
 	for (size_t i = 0; i < n; i++)
-		groups[i] = json_array_get(list, i);
-	qsort(groups, n, sizeof(*groups), worse_first);
+		rows[i].group = json_array_get(list, i);
+	qsort(rows, n, sizeof(*rows), worse_first);
 	fputc('\n', f);
 	if (n == 0)
 		fputs("No memory cgroups.\n", f);
 	else if (shown > 0)
-		print_sorted(f, groups, shown);
-	free(groups);
+		print_sorted(f, rows, shown);
+	free(rows);
 	more = (json_int_t)(n - shown);
 	if (json_is_integer(omitted) && json_integer_value(omitted) > 0)
 		more += json_integer_value(omitted);

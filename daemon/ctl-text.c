@@ -132,16 +132,22 @@ static void human(double v, const char *units, char *ret)
 		snprintf(ret, CTL_HUMAN_LEN, *units == 'B' ? "%.0f%c" : "%.1f%c", v, *units);
 }
 
+static void no_number(char *ret)
+{
+	ret[0] = '-';
+	ret[1] = '\0';
+}
+
 void ctl_human_bytes(const json_t *bytes, char *ret)
 {
-	strcpy(ret, "-");
+	no_number(ret);
 	if (json_is_number(bytes) && json_number_value(bytes) >= 0)
 		human(json_number_value(bytes), "BKMGTP", ret);
 }
 
 void ctl_human_kb(const json_t *kb, char *ret)
 {
-	strcpy(ret, "-");
+	no_number(ret);
 	if (json_is_number(kb) && json_number_value(kb) >= 0)
 		human(json_number_value(kb), "KMGTP", ret);
 }
@@ -150,7 +156,7 @@ void ctl_human_share(const json_t *share, char *ret)
 {
 	double v = json_number_value(share);
 
-	strcpy(ret, "-");
+	no_number(ret);
 	if (json_is_number(share) && v >= 0 && v <= 1000)
 		snprintf(ret, CTL_HUMAN_LEN, "%.1f%%", v * 100);
 }

@@ -301,7 +301,7 @@ static void print_decision(FILE *f, const json_t *d)
 		fputs(before[i], f);
 		ctl_put_line(f, s ? s : "-");
 	}
-	if (outcome && strcmp(outcome, "written")) {
+	if (outcome && strcmp(outcome, "written") != 0) {
 		fputs("  [", f);
 		ctl_put_line(f, outcome);
 		fputc(']', f);

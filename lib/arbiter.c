@@ -13,7 +13,11 @@
 
 void arbiter_init(struct arbiter *a, const struct plan *p, uint64_t now_usec)
 {
-	*a = (struct arbiter){ .last_usec = now_usec, .defrag = p->defrag_base };
+	*a = (struct arbiter){
+		.last_usec = now_usec,
+		.defrag = p->defrag_base,
+		.shmem_max_kb = VALUE_MAX,
+	};
 	for (unsigned i = 0; i < p->n_sizes; i++) {
 		a->size[i].level = PLAN_BASE;
 		a->size[i].reason = REASON_START_VALUES;
@@ -219,11 +223,26 @@ static void decide_defrag(struct arbiter *a, const struct plan *p, const struct 
 	}
 }
 
+/* Shared memory has a ladder of its own, with the rungs of the hurt groups. */
+static void decide_shmem(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
+	size_t n_votes)
+{
+	a->shmem_max_kb = VALUE_MAX;
+	a->shmem_cause = NULL;
+	for (size_t v = 0; v < n_votes; v++)
+		if (votes[v].wish.harm_usec_per_sec > 0 && votes[v].wish.rung < plan_top(p) &&
+			p->rung_max_kb[votes[v].wish.rung] < a->shmem_max_kb) {
+			a->shmem_max_kb = p->rung_max_kb[votes[v].wish.rung];
+			a->shmem_cause = votes[v].group;
+		}
+}
+
 void arbiter_decide(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
 	size_t n_votes, const struct hostrules *host, uint64_t now_usec)
 {
 	for (unsigned i = 0; i < p->n_sizes; i++)
 		decide_size(a, i, p, votes, n_votes, host, now_usec);
+	decide_shmem(a, p, votes, n_votes);
 	decide_ptes(a, p, votes, n_votes);
 	decide_defrag(a, p, votes, n_votes, host, now_usec);
 	a->last_usec = now_usec;

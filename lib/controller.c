@@ -29,6 +29,9 @@
 #define OVERSIZED_DIV 32
 #define OOM_FREEZE_USEC (60 * SEC)
 #define FOREIGN_FREEZE_USEC (10 * SEC)
+/* Pages back from swap per major fault: 1.0 with single pages, 1.8 and more with
+ * large folios. */
+#define AMPLIFIED 1.1
 /* Ticks in a step up's measurement. */
 #define MEASURE_TICKS 3
 /* Minor faults per second that make raising worth a try, for how many ticks. */
@@ -57,6 +60,7 @@ static const char *const state_word[] = {
 	[CTL_MEASURE] = "measure",
 	[CTL_DROP] = "drop",
 	[CTL_FROZEN] = "frozen",
+	[CTL_NO_EFFECT] = "no-effect",
 };
 
 const char *ctl_state_to_string(enum ctl_state s)
@@ -113,13 +117,19 @@ static bool psi_known(const struct controller *c)
 	return c->some >= 0;
 }
 
+static bool nearly_full(const struct controller *c)
+{
+	return value_known(c->margin_cache_bytes) && c->margin_cache_bytes < c->threshold_bytes;
+}
+
 static bool stalls(const struct controller *c, const struct config_controller *cfg,
 	const struct memcg_delta *d)
 {
 	if (psi_known(c))
 		return c->some >= cfg->pressure_high;
-	/* Without PSI: the limit is hit again and again, and it costs something. */
-	return d->d_max + d->d_high > 0 && c->refault_per_sec >= REFAULT_PER_SEC;
+	/* Without PSI: the limit is hit again and again, and clean page cache is
+	 * not what gives way. */
+	return d->d_max + d->d_high > 0 && (c->refault_per_sec >= REFAULT_PER_SEC || nearly_full(c));
 }
 
 static bool is_quiet(const struct controller *c, const struct config_controller *cfg,
@@ -167,11 +177,6 @@ static void observe_room(struct controller *c, const struct ctl_input *in)
 		if (c->threshold_bytes < share)
 			c->threshold_bytes = share;
 	}
-}
-
-static bool nearly_full(const struct controller *c)
-{
-	return value_known(c->margin_cache_bytes) && c->margin_cache_bytes < c->threshold_bytes;
 }
 
 static void observe_counts(struct controller *c, const struct config_controller *cfg,
@@ -234,6 +239,15 @@ static double cost_noise(const struct ctl_cost *a, const struct ctl_cost *b)
 
 /* ---- decisions --------------------------------------------------------- */
 
+/* Signs that the group really has large folios: whole ones come back from swap,
+ * memory grows faster than it is touched, or the kernel says so. No major
+ * faults at all say nothing, which counts as a sign. */
+static bool uses_large(const struct controller *c, const struct ctl_input *in)
+{
+	return c->amplification < 0 || c->amplification >= AMPLIFIED || c->bloat_ticks ||
+	       value_or(in->s->anon_thp, 0) > 0 || in->d->d_thp_fault_alloc || in->d->d_swpout_fallback;
+}
+
 /* Pressure says when, never whether: it takes the limit (or what follows from
  * it) as well before large folios are blamed. NONE = no reason to drop. */
 static enum reason drop_reason(const struct controller *c, const struct ctl_input *in)
@@ -243,7 +257,7 @@ static enum reason drop_reason(const struct controller *c, const struct ctl_inpu
 	bool refaults = c->refault_per_sec >= REFAULT_PER_SEC;
 	bool hits = d->d_max + d->d_high > 0;
 
-	if (in->dying && !refaults)
+	if ((in->dying && !refaults) || (c->state == CTL_NO_EFFECT && !uses_large(c, in)))
 		return REASON_NONE;
 	if (pressed && (nearly_full(c) || (hits && refaults)))
 		return REASON_DROP_PRESSURE;
@@ -273,6 +287,7 @@ static void drop(struct controller *c, const struct config_controller *cfg, unsi
 	c->from_rung = c->rung;
 	c->from_raised = c->raised;
 	c->dropped = true;
+	c->used_large = uses_large(c, in);
 	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
 	c->after = (struct ctl_cost){ 0 };
 	c->ptes = CTL_PTES_FULL;
@@ -465,6 +480,15 @@ static void step_probe(struct controller *c, const struct plan *p,
 	}
 }
 
+static void give_back(struct controller *c, enum ctl_state state, enum reason r,
+	const struct ctl_input *in)
+{
+	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	c->dropped = false;
+	c->ptes = CTL_PTES_RECENT;
+	enter(c, state, r, in->now_usec);
+}
+
 /* The drop stays unless user time proves that it did not lower the cost: with
  * no such evidence the small sizes are the safe side (at most 1.3 x against 3.3 x). */
 static void step_drop(struct controller *c, const struct config_controller *cfg,
@@ -479,6 +503,11 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 		enter(c, CTL_RUN, REASON_RECOVER_WAIT, in->now_usec);
 		return;
 	}
+	if (!c->used_large && c->reason != REASON_OOM_KILL && !uses_large(c, in) &&
+		age >= cfg->settle_min_usec + MEASURE_TICKS * in->d->dt_usec) {
+		give_back(c, CTL_NO_EFFECT, REASON_NO_EFFECT, in);
+		return;
+	}
 	before = cost_value(&c->before, in->cpus);
 	after = cost_value(&c->after, in->cpus);
 	if (before < 0 || after < 0 || c->reason == REASON_OOM_KILL ||
@@ -487,10 +516,7 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 	c->exonerated_cost = after;
 	c->exonerated_until_usec = in->now_usec + c->exonerate_usec;
 	c->exonerate_usec = c->exonerate_usec * 2 > EXONERATE_MAX_USEC ? EXONERATE_MAX_USEC : c->exonerate_usec * 2;
-	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
-	c->dropped = false;
-	c->ptes = CTL_PTES_RECENT;
-	enter(c, CTL_RUN, REASON_EXONERATED, in->now_usec);
+	give_back(c, CTL_RUN, REASON_EXONERATED, in);
 }
 
 static bool exonerated(struct controller *c, const struct ctl_input *in)
@@ -541,6 +567,10 @@ static void step_state(struct controller *c, const struct plan *p,
 		break;
 	case CTL_DROP:
 		step_drop(c, cfg, in);
+		break;
+	case CTL_NO_EFFECT:
+		if (uses_large(c, in) || c->quiet_since_usec)
+			enter(c, CTL_RUN, REASON_START_VALUES, in->now_usec);
 		break;
 	case CTL_FROZEN:
 		if (in->now_usec >= c->frozen_until_usec)

@@ -8,7 +8,8 @@
  *
  * States: RUN (quiet, or waiting for a hold to pass) -> PROBE (a step up is
  * being applied) -> SETTLE -> MEASURE -> RUN; DROP (large folios are off
- * because they hurt); FROZEN (an OOM kill, a foreign write, no statistics).
+ * because they hurt); FROZEN (an OOM kill, a foreign write, no statistics);
+ * NO_EFFECT (a drop showed that the group uses no large folios at all).
  * Why it is built so, with the measurements: controller.c and README.md.
  */
 #ifndef MTHPD_CONTROLLER_H
@@ -19,7 +20,15 @@
 #include "plan.h"
 #include "reason.h"
 
-enum ctl_state { CTL_RUN, CTL_PROBE, CTL_SETTLE, CTL_MEASURE, CTL_DROP, CTL_FROZEN };
+enum ctl_state {
+	CTL_RUN,
+	CTL_PROBE,
+	CTL_SETTLE,
+	CTL_MEASURE,
+	CTL_DROP,
+	CTL_FROZEN,
+	CTL_NO_EFFECT,
+};
 const char *ctl_state_to_string(enum ctl_state s);
 
 /* How far khugepaged may fill holes for this group's sake. */
@@ -62,6 +71,7 @@ struct controller {
 	double benefit_usec;       /* EWMA: system time per second that large folios save or would save */
 	/* of a spell of pressure before a drop; of quiet RUN; since the last step */
 	struct ctl_cost before, quiet, after;
+	bool used_large; /* at the last drop: some sign that large folios were in use */
 	uint64_t last_up_usec; /* last step up, 0 = none since the start */
 	/* holds: half-open circuit breaker for steps up */
 	uint64_t hold_usec, hold_until_usec, settle_usec, exonerate_usec, exonerated_until_usec, frozen_until_usec;

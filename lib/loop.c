@@ -144,6 +144,12 @@ void loop_group_remove(struct loop *l, struct loop_group *g)
 	for (unsigned i = 0; i < l->plan.n_sizes; i++)
 		if (l->arbiter.size[i].cause == g)
 			l->arbiter.size[i].cause = NULL;
+	if (l->arbiter.shmem_cause == g)
+		l->arbiter.shmem_cause = NULL;
+	if (l->arbiter.ptes_cause == g)
+		l->arbiter.ptes_cause = NULL;
+	if (l->arbiter.defrag_cause == g)
+		l->arbiter.defrag_cause = NULL;
 	free(g);
 }
 
@@ -298,6 +304,15 @@ static void build_wants(struct loop *l)
 		snprintf(w->value, sizeof(w->value), "%s", z->word);
 		w->is_size = true;
 		w->size = i;
+	}
+	for (unsigned i = 0; i < l->plan.n_shmem; i++) {
+		const struct plan_shmem *m = &l->plan.shmem[i];
+		bool off = m->size_kb > a->shmem_max_kb;
+
+		snprintf(want_add(l, thp_size_path(path, m->size_kb, "shmem_enabled"),
+				 off ? REASON_DROP_PRESSURE : REASON_START_VALUES,
+				 off ? a->shmem_cause : NULL)->value,
+			CHOICE_LEN, "%s", off ? "never" : m->base);
 	}
 	want_number(l, "khugepaged/max_ptes_none", a->max_ptes_none, a->ptes_reason, a->ptes_cause);
 	want_number(l, "khugepaged/defrag", a->khugepaged_defrag, a->defrag_reason, a->defrag_cause);

@@ -100,6 +100,24 @@ static void build_sizes(struct plan *p, const struct thp_tree *t, const struct c
 				&t->sizes[i].enabled, c, smallest_kb);
 }
 
+/* Only what is on can be taken away; nothing is ever raised here. */
+static void build_shmem(struct plan *p, const struct thp_tree *t, const struct config *c)
+{
+	uint64_t smallest_kb = t->n_sizes ? t->sizes[0].size_kb : t->pmd_kb;
+
+	for (unsigned i = 0; c->shmem && i < t->n_sizes; i++) {
+		const char *now = choice_value(&t->sizes[i].shmem_enabled);
+		struct plan_shmem *m = &p->shmem[p->n_shmem];
+
+		if (!now || !strcmp(now, "never") || !choice_lists(&t->sizes[i].shmem_enabled, "never") ||
+			!size_named(c, t->sizes[i].size_kb, p->pmd_kb, smallest_kb))
+			continue;
+		m->size_kb = t->sizes[i].size_kb;
+		snprintf(m->base, sizeof(m->base), "%s", now);
+		p->n_shmem++;
+	}
+}
+
 static void build_ladder(struct plan *p)
 {
 	uint64_t limit_kb = 0;
@@ -184,6 +202,7 @@ void plan_build(const struct thp_tree *tree, const struct config *c, bool boot_n
 	if (value_known(mem_total_kb) && tree->pmd_kb > mem_total_kb / PMD_SHARE_MAX)
 		p.pmd_too_large_kb = tree->pmd_kb;
 	build_sizes(&p, tree, c);
+	build_shmem(&p, tree, c);
 	build_ladder(&p);
 	build_numbers(&p, tree, c);
 	build_defrag(&p, tree, c);

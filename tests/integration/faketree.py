@@ -94,8 +94,27 @@ class Tree:
                 return word[1:-1]
         return text
 
+    def set_knob(self, name, value):
+        """What another program's write would leave: the bracket moves, or the number changes."""
+        text = self.read(THP + "/" + name)
+        words = [w.strip("[]") for w in text.split()]
+        self.write(THP + "/" + name, choice(words, value) if "[" in text else value + "\n")
+
     def size(self, kb):
         return self.knob("hugepages-%dkB/enabled" % kb)
+
+    def all_knobs(self):
+        """Every file below transparent_hugepage, byte for byte."""
+        found = {}
+        for where, _, files in os.walk(self.path(THP)):
+            for f in files:
+                with open(os.path.join(where, f), "rb") as text:
+                    found[os.path.relpath(os.path.join(where, f), self.path(THP))] = text.read()
+        return found
+
+    def remove(self, name):
+        p = self.path(name)
+        shutil.rmtree(p) if os.path.isdir(p) else os.remove(p)
 
     def stat(self, kb, **add):
         for name, n in add.items():
@@ -147,19 +166,27 @@ class Group:
         self.stat.update(stat)
         self.cpu = {"usage_usec": 0, "user_usec": 0, "system_usec": 0}
         self.swap = 0
+        self.pressure_file = self.save_events_local = True
+        self.saved = {}
         os.makedirs(tree.path("%s/%s" % (CG, path)), exist_ok=True)
         self.write("cgroup.procs", "")
         if memory:
             self.save()
 
     def write(self, name, text):
-        self.tree.write("%s/%s/%s" % (CG, self.path, name), text)
+        if self.saved.get(name) != text:
+            self.tree.write("%s/%s/%s" % (CG, self.path, name), text)
+        self.saved[name] = text
 
     def save(self):
-        lines = lambda d: "".join("%s %d\n" % kv for kv in d.items())
-        self.write("memory.pressure", Tree.psi(self.some, self.full))
+        def lines(d):
+            return "".join("%s %d\n" % kv for kv in d.items())
+
+        if self.pressure_file:
+            self.write("memory.pressure", Tree.psi(self.some, self.full))
         self.write("memory.events", lines(self.events))
-        self.write("memory.events.local", lines(self.events))
+        if self.save_events_local:
+            self.write("memory.events.local", lines(self.events))
         self.write("memory.stat", lines(self.stat))
         self.write("cpu.stat", lines(self.cpu))
         self.write("memory.max", "max\n" if self.limit is None else "%d\n" % self.limit)
@@ -183,6 +210,18 @@ class Group:
         for k, n in stat.items():
             self.stat[k] = self.stat.get(k, 0) + n
         self.save()
+
+    def hot(self, seconds, some=0.7, full=0.4, refaults=3000, hits=60, faults=3000):
+        """Over-committed: so much happens in `seconds` of a group that thrashes at its limit."""
+        def n(per_sec):
+            return max(1, round(per_sec * seconds)) if per_sec else 0
+
+        self.step(some_usec=n(some * 1e6), full_usec=n(full * 1e6), events={"max": n(hits)},
+                  workingset_refault_anon=n(refaults), pgmajfault=n(refaults), pgfault=n(faults + refaults),
+                  pgscan=n(refaults), pgsteal=n(refaults))
+
+    def unlink(self, name):
+        os.remove(self.tree.path("%s/%s/%s" % (CG, self.path, name)))
 
     def remove(self):
         shutil.rmtree(self.tree.path("%s/%s" % (CG, self.path)), ignore_errors=True)
