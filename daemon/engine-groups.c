@@ -281,6 +281,9 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 		n->next_look_usec = now_usec + ENGAGE_USEC;
 		return;
 	}
+	/* A unit with groups below it speaks for them: their limits count as well. */
+	if (n->child)
+		memset(&s.events_local, 0xff, sizeof(s.events_local));
 	loop_observe(e->loop, n->group, &s);
 	wake = controller_wake_usec(&n->group->ctl, now_usec);
 	n->next_look_usec = now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ? 0 : wake;
@@ -408,12 +411,13 @@ static void survey(struct engine *e, uint64_t now_usec)
 
 void engine_audit_groups(struct engine *e, uint64_t now_usec)
 {
-	uint64_t faults = value_sub(e->host_now.pgfault, e->audit_pgfault);
+	uint64_t fresh = value_or(e->host_now.pgfault, 0) +
+			 value_or(e->host_now.thp_fault_alloc, 0) * e->loop->plan.pmd_nr;
 	uint64_t elapsed = now_usec - e->audit_at_usec;
 	bool busy = e->audit_at_usec && elapsed &&
-		    faults * 1000000 / elapsed >= SURVEY_FAULTS_PER_SEC;
+		    value_sub(fresh, e->audit_fresh) * 1000000 / elapsed >= SURVEY_PAGES_PER_SEC;
 
-	e->audit_pgfault = e->host_now.pgfault;
+	e->audit_fresh = fresh;
 	e->audit_at_usec = now_usec;
 	/* Groups that wait for room: nothing announces that it came back. */
 	for (size_t i = 0; i < e->loop->n_groups; i++) {

@@ -21,9 +21,9 @@
 #define ENGAGE_USEC UINT64_C(10000000)
 /* Sampling in one tick stops here; the rest comes first in the next tick. */
 #define TICK_BUDGET_USEC UINT64_C(200000)
-/* Groups looked at in one audit when the machine faults in much memory. */
+/* Groups looked at in one audit when the machine uses this much fresh memory. */
 #define SURVEY_GROUPS 64
-#define SURVEY_FAULTS_PER_SEC 1000
+#define SURVEY_PAGES_PER_SEC 1000
 #define DEGRADED_MAX 24
 
 /* One file that is steered, and what stands there as far as we know. */
@@ -55,7 +55,7 @@ struct engine {
 	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
 	uint64_t survey_token;
 	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
-	uint64_t audit_pgfault, audit_at_usec;
+	uint64_t audit_fresh, audit_at_usec; /* fresh pages of the machine at the last audit */
 	uint64_t min_free_kbytes;
 	uint64_t cgroups_seen, wakeups;
 	struct host_sample host_now;

@@ -415,8 +415,7 @@ void engine_start(struct engine *e)
 	tick(e);
 	/* What a crash left behind is put right even if nothing is hot. */
 	engine_apply(e);
-	e->audit_pgfault = e->host_now.pgfault;
-	e->audit_at_usec = engine_now_usec();
+	engine_audit_groups(e, engine_now_usec());
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);
 	notify_status(e);

@@ -37,6 +37,7 @@ enum cause {
 
 struct group {
 	uint64_t token;				/* 0 = free slot */
+	const char *path;			/* borrowed */
 	int trigger_fd, wd_events, wd_children; /* -1 = not watched */
 	uint32_t generation;
 	uint32_t threshold_usec, window_usec; /* of trigger_fd, as asked for */
@@ -75,6 +76,21 @@ static bool first_time(struct watch *w, enum cause cause)
 
 	w->warned |= bit;
 	return first;
+}
+
+/* A descriptor of the group's directory, -ENOENT when it is gone. */
+static int open_group(const struct watch *w, const char *path)
+{
+	int fd;
+
+	if (path[0] == '/' || (w->root_fd < 0 && path[0]))
+		return -EINVAL;
+	fd = w->root_fd < 0
+		     ? open("/proc/pressure", O_PATH | O_DIRECTORY | O_CLOEXEC)
+		     : openat(w->root_fd, path[0] ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOTDIR ? -ENOENT : -errno;
+	return fd;
 }
 
 /* ---- triggers ---- */
@@ -224,6 +240,21 @@ static void report_gone(struct watch *w, struct group *g)
 	w->ops.gone(g->token, w->userdata);
 }
 
+/* The kernel has taken the trigger away: with its cgroup, or because the group's
+ * PSI was switched off (kernel/cgroup/cgroup.c: cgroup_pressure_write). */
+static void trigger_failed(struct watch *w, struct group *g)
+{
+	_cleanup_close_ int dirfd = open_group(w, g->path);
+
+	if (dirfd == -ENOENT || dirfd == -ENODEV) {
+		report_gone(w, g);
+		return;
+	}
+	release_trigger(w, g);
+	if (w->ops.pressure_lost)
+		w->ops.pressure_lost(g->token, w->userdata);
+}
+
 static void on_trigger(uint64_t key, bool gone, void *userdata)
 {
 	struct watch *w = userdata;
@@ -233,8 +264,8 @@ static void on_trigger(uint64_t key, bool gone, void *userdata)
 	if (!g || g->token == 0 || g->generation != key >> 32 || g->gone)
 		return;
 	if (gone)
-		report_gone(w, g);
-	else
+		trigger_failed(w, g);
+	else if (g->trigger_fd >= 0)
 		w->ops.pressure(g->token, w->userdata);
 }
 
@@ -425,7 +456,7 @@ static int grow_groups(struct watch *w)
 	return 0;
 }
 
-static int group_new(struct watch *w, uint64_t token, struct group **ret)
+static int group_new(struct watch *w, uint64_t token, const char *path, struct group **ret)
 {
 	struct group *g;
 	int r;
@@ -439,6 +470,7 @@ static int group_new(struct watch *w, uint64_t token, struct group **ret)
 	g = &w->groups[w->first_free];
 	w->first_free = g->next_free;
 	*g = (struct group){.token = token,
+		.path = path,
 		.generation = (g->generation + 1) & INT32_MAX,
 		.trigger_fd = -1,
 		.wd_events = -1,
@@ -468,21 +500,6 @@ static void group_free(struct watch *w, struct group *g)
 	w->counts.groups--;
 }
 
-/* A descriptor of the group's directory, -ENOENT when it is gone. */
-static int open_group(const struct watch *w, const char *path)
-{
-	int fd;
-
-	if (path[0] == '/' || (w->root_fd < 0 && path[0]))
-		return -EINVAL;
-	fd = w->root_fd < 0
-		     ? open("/proc/pressure", O_PATH | O_DIRECTORY | O_CLOEXEC)
-		     : openat(w->root_fd, path[0] ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOTDIR ? -ENOENT : -errno;
-	return fd;
-}
-
 static unsigned watched_parts(const struct group *g)
 {
 	return (g->trigger_fd >= 0 ? WATCH_PRESSURE : 0U) |
@@ -504,20 +521,21 @@ int watch_add_group(struct watch *w, uint64_t token, const char *path, unsigned 
 		return dirfd;
 	g = group_of_token(w, token);
 	if (!g)
-		r = group_new(w, token, &g);
+		r = group_new(w, token, path, &g);
 	if (r < 0)
 		return r;
 	if (w->root_fd >= 0)
 		add_inotify_parts(w, g, dirfd, parts);
 	if ((parts & WATCH_PRESSURE) && g->trigger_fd < 0)
 		r = arm(w, g, dirfd, threshold_usec, window_usec);
-	if (r == -ENODEV) {
+	parts = watched_parts(g);
+	if (r == -ENODEV || parts == 0)
 		group_free(w, g);
+	if (r == -ENODEV)
 		return r;
-	}
 	if (ret_psi_errno)
 		*ret_psi_errno = -r;
-	return (int)watched_parts(g);
+	return (int)parts;
 }
 
 int watch_rearm(struct watch *w, uint64_t token, const char *path, uint64_t threshold_usec,

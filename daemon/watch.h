@@ -33,10 +33,15 @@ struct watch;
 struct watch_ops {
 	void (*pressure)(uint64_t token, void *userdata);  /* a PSI trigger fired */
 	void (*events)(uint64_t token, void *userdata);    /* memory.events changed */
-	/* The trigger reports an error, or the watched directory is no more: the
-	 * cgroup is dead. Once per group; its trigger is closed already, the rest
-	 * goes with watch_remove_group(). Never comes with or after a pressure(). */
+	/* The cgroup is dead: its trigger reports an error and there is no such
+	 * directory any more, or the directory's inode has gone. Once per group; its
+	 * trigger is closed already, the rest goes with watch_remove_group(). No
+	 * pressure() comes with it or after it. */
 	void (*gone)(uint64_t token, void *userdata);
+	/* The trigger reports an error and the directory is there: somebody has
+	 * switched PSI off for this group (cgroup.pressure=0). The trigger is closed;
+	 * watch_add_group() may try again at any time. May be NULL. */
+	void (*pressure_lost)(uint64_t token, void *userdata);
 	void (*child)(uint64_t token, const char *name, bool created, void *userdata);
 	void (*overflow)(void *userdata);                  /* inotify queue overflowed: rescan the tree */
 };
@@ -51,15 +56,15 @@ void watch_free(struct watch *w);
 enum watch_parts { WATCH_PRESSURE = 1, WATCH_EVENTS = 2, WATCH_CHILDREN = 4 };
 
 /* Starts watching @parts of the group at @path ("" = root, no leading slash) under @token
- * (unique, non-zero). For a token that is watched already only the missing
+ * (unique, non-zero). @path is borrowed until watch_remove_group(). For a token that is watched already only the missing
  * parts are tried, so a part that was refused may be asked for again. Children
  * that exist already are not reported: list the directory after this call.
  *
  * Trigger: "some @threshold_usec @window_usec", opened as psi-trigger.h says.
  * EINVAL on the window: once more with 2 s and the same share, then polling.
  * Returns the parts that are watched now, -ENOENT/-ENODEV when the cgroup is
- * gone (nothing is watched then), -EINVAL for a bad token or path, -ENOMEM,
- * -EMFILE. *ret_psi_errno (may be NULL): 0 or why the trigger was refused
+ * gone, -EINVAL for a bad token or path, -ENOMEM, -EMFILE. With 0 or an error
+ * the token is not known afterwards. *ret_psi_errno (may be NULL): 0 or why the trigger was refused
  * (EOPNOTSUPP psi=0, ENOENT no such file, EACCES/EPERM, EINVAL, EMFILE). */
 int watch_add_group(struct watch *w, uint64_t token, const char *path, unsigned parts,
 	uint64_t threshold_usec, uint64_t window_usec, int *ret_psi_errno);

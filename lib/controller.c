@@ -34,8 +34,8 @@
 #define AMPLIFIED 1.1
 /* Ticks in a step up's measurement. */
 #define MEASURE_TICKS 3
-/* Minor faults per second that make raising worth a try, for how many ticks. */
-#define RAISE_FAULTS_PER_SEC 1000.0
+/* Fresh pages per second that make raising worth a try, for how many ticks. */
+#define RAISE_PAGES_PER_SEC 1000.0
 #define RAISE_TICKS 3
 #define BENEFIT_FAULTS_PER_SEC 500.0
 /* khugepaged adds memory in this many ticks in a row while room shrinks. */
@@ -187,7 +187,9 @@ static void observe_counts(struct controller *c, const struct config_controller 
 				 (uint64_t)(d->d_anon_bytes + d->d_swap_bytes) / in->page_bytes : 0;
 	bool bloats = grown >= BLOAT_PAGES_MIN &&
 		      (double)grown > BLOAT_PAGES_PER_FAULT * (double)d->d_pgfault;
-	uint64_t minor = value_sub(d->d_pgfault, d->d_pgmajfault);
+	/* Fresh memory, in pages: a PMD folio is one fault. */
+	uint64_t pmd_pages = in->d->d_thp_fault_alloc * in->pmd_nr;
+	uint64_t fresh = value_sub(d->d_pgfault, d->d_pgmajfault) + pmd_pages;
 
 	c->pressed_ticks = stalls(c, cfg, d) ? c->pressed_ticks + 1 : 0;
 	c->bloat_ticks = bloats ? c->bloat_ticks + 1 : 0;
@@ -196,8 +198,8 @@ static void observe_counts(struct controller *c, const struct config_controller 
 		c->quiet_since_usec = 0;
 	else if (!c->quiet_since_usec)
 		c->quiet_since_usec = in->now_usec - d->dt_usec + 1;
-	c->fault_ticks = c->quiet_since_usec && per_sec(minor, d) >= RAISE_FAULTS_PER_SEC ?
-				 c->fault_ticks + 1 : 0;
+	c->fresh_ticks = c->quiet_since_usec && per_sec(fresh, d) >= RAISE_PAGES_PER_SEC ?
+				 c->fresh_ticks + 1 : 0;
 	c->collapse_ticks = (in->d_collapse || d->d_thp_collapse_alloc) && d->d_anon_thp_bytes > 0 &&
 					    d->d_current_bytes > 0 && !d->d_thp_fault_alloc ?
 				    c->collapse_ticks + 1 : 0;
@@ -394,7 +396,7 @@ static void probe(struct controller *c, unsigned rung, bool raised, enum reason 
 	/* One turnover of the working set, if it turns over at all: a step up
 	 * shows in fresh allocations only, waiting without them proves nothing. */
 	c->settle_usec = cfg->settle_min_usec;
-	if (turnover > (double)c->settle_usec && c->fill_pages >= RAISE_FAULTS_PER_SEC)
+	if (turnover > (double)c->settle_usec && c->fill_pages >= RAISE_PAGES_PER_SEC)
 		c->settle_usec = turnover < (double)cfg->settle_max_usec ? (uint64_t)turnover :
 									   cfg->settle_max_usec;
 	c->from_rung = c->rung;
@@ -422,7 +424,7 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 	if (up > c->rung) {
 		if (quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
 			probe(c, up, c->raised, REASON_RECOVER_PROBE, cfg, in);
-	} else if (!c->raised && !c->dropped && c->fault_ticks >= RAISE_TICKS && plan_can_raise(p)) {
+	} else if (!c->raised && !c->dropped && c->fresh_ticks >= RAISE_TICKS && plan_can_raise(p)) {
 		probe(c, c->rung, true, REASON_RAISE_PROBE, cfg, in);
 	}
 }
@@ -444,7 +446,7 @@ static bool probe_hurts(const struct controller *c, const struct ctl_input *in)
 {
 	double before = cost_value(&c->quiet, in->cpus), after = cost_value(&c->after, in->cpus);
 
-	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && nearly_full(c)))
+	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && in->d->d_max + in->d->d_high > 0))
 		return true;
 	if (before < 0 || after < 0 || c->state != CTL_MEASURE)
 		return false;

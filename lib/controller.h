@@ -39,7 +39,7 @@ struct ctl_input {
 	const struct memcg_sample *s; /* MEMCG_FULL */
 	const struct memcg_delta *d;
 	unsigned cpus;
-	uint64_t page_bytes;
+	uint64_t page_bytes, pmd_nr;
 	uint64_t host_available_bytes, host_total_bytes; /* VALUE_ABSENT if unknown */
 	uint64_t d_collapse; /* THPs collapsed on the whole host in this tick */
 	bool clamped;        /* the arbiter gives this group less than its rung */
@@ -62,7 +62,7 @@ struct controller {
 	bool dropped;        /* below the top because of harm, not of policy */
 	enum ctl_ptes ptes;
 	/* evidence */
-	unsigned pressed_ticks, bloat_ticks, collapse_ticks, fault_ticks, high_full_ticks;
+	unsigned pressed_ticks, bloat_ticks, collapse_ticks, fresh_ticks, high_full_ticks;
 	uint64_t quiet_since_usec; /* 0 = not quiet now */
 	uint64_t steady_since_usec; /* last change of the rung */
 	double inflow_pages;       /* EWMA of growth, pages per second */

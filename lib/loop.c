@@ -233,6 +233,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		.d = &g->delta,
 		.cpus = l->cpus,
 		.page_bytes = (uint64_t)l->plan.page_kb * 1024,
+		.pmd_nr = l->plan.pmd_nr,
 		.host_available_bytes = l->host_available_bytes,
 		.host_total_bytes = l->host_total_bytes,
 		.d_collapse = l->host.d_collapse,

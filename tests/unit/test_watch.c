@@ -35,7 +35,7 @@
 #define THRESHOLD 150000
 
 struct seen {
-	unsigned pressure, events, gone, created, deleted, overflow;
+	unsigned pressure, events, gone, lost, created, deleted, overflow;
 	uint64_t token;
 	char name[256];
 	bool pressure_after_gone;
@@ -76,6 +76,14 @@ static void on_gone(uint64_t token, void *userdata)
 	seen->token = token;
 }
 
+static void on_lost(uint64_t token, void *userdata)
+{
+	struct seen *seen = &((struct state *)userdata)->seen;
+
+	seen->lost++;
+	seen->token = token;
+}
+
 static void on_child(uint64_t token, const char *name, bool created, void *userdata)
 {
 	struct seen *seen = &((struct state *)userdata)->seen;
@@ -90,7 +98,8 @@ static void on_overflow(void *userdata)
 	((struct state *)userdata)->seen.overflow++;
 }
 
-static const struct watch_ops ops = {on_pressure, on_events, on_gone, on_child, on_overflow};
+static const struct watch_ops ops = {
+	on_pressure, on_events, on_gone, on_lost, on_child, on_overflow};
 
 /* ---- helpers ---- */
 
@@ -480,6 +489,18 @@ static void trigger_text(void **state)
 	close(reader);
 }
 
+static void remove_group(struct state *s, const char *group)
+{
+	static const char *const files[] = {"memory.events", "memory.pressure", ""};
+
+	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+		char path[256];
+
+		path_in(s, path, sizeof(path), group, files[i]);
+		assert_int_equal(files[i][0] ? unlink(path) : rmdir(path), 0);
+	}
+}
+
 /* A terminal whose other side hangs up reports EPOLLHUP for ever, as the
  * pressure file of a removed cgroup does. */
 static int put_terminal(struct state *s, const char *group)
@@ -505,7 +526,8 @@ static void trigger_gone(void **state)
 	assert_int_equal(watch_add_group(s->w, 3, "a", WATCH_PRESSURE, THRESHOLD, WINDOW, NULL),
 		WATCH_PRESSURE);
 	turn_for(s, 50);
-	assert_int_equal(s->seen.gone + s->seen.pressure, 0);
+	assert_int_equal(s->seen.gone + s->seen.lost + s->seen.pressure, 0);
+	remove_group(s, "a");
 	close(master);
 	turn_until(s, &s->seen.gone, 1);
 	assert_int_equal(s->seen.gone, 1);
@@ -516,10 +538,43 @@ static void trigger_gone(void **state)
 	turn_for(s, 1000);
 	assert_in_range(cpu_usec() - cpu, 0, 10000);
 	assert_int_equal(s->seen.gone, 1);
-	assert_int_equal(s->seen.pressure, 0);
+	assert_int_equal(s->seen.pressure + s->seen.lost, 0);
 	assert_int_equal(watch_rearm(s->w, 3, "a", THRESHOLD, WINDOW), -ENOENT);
 	watch_remove_group(s->w, 3);
 	assert_int_equal(counts(s).groups, 0);
+}
+
+/* The same error while the directory stands: PSI was switched off for the
+ * group, which lives, and can be armed again. */
+static void trigger_lost(void **state)
+{
+	struct state *s = *state;
+	char path[256];
+	uint64_t cpu;
+	int master;
+
+	put_group(s, "a");
+	master = put_terminal(s, "a");
+	assert_int_equal(watch_add_group(s->w, 3, "a", WATCH_PRESSURE | WATCH_EVENTS, THRESHOLD,
+				 WINDOW, NULL),
+		WATCH_PRESSURE | WATCH_EVENTS);
+	close(master);
+	turn_until(s, &s->seen.lost, 1);
+	cpu = cpu_usec();
+	turn_for(s, 500);
+	assert_in_range(cpu_usec() - cpu, 0, 10000);
+	assert_int_equal(s->seen.lost, 1);
+	assert_int_equal(s->seen.token, 3);
+	assert_int_equal(s->seen.gone + s->seen.pressure, 0);
+	assert_int_equal(counts(s).triggers, 0);
+	assert_int_equal(counts(s).groups, 1);
+	path_in(s, path, sizeof(path), "a", "memory.pressure");
+	assert_int_equal(unlink(path), 0);
+	put_fifo(s, "a");
+	assert_int_equal(watch_add_group(s->w, 3, "a", WATCH_PRESSURE | WATCH_EVENTS, THRESHOLD,
+				 WINDOW, NULL),
+		WATCH_PRESSURE | WATCH_EVENTS);
+	assert_int_equal(counts(s).triggers, 1);
 }
 
 /* While the loop does not look, the thread waits too; and what it had to say
@@ -804,13 +859,23 @@ static void few_watches(struct state *s)
 		parts = watch_add_group(s->w, i, name, WATCH_EVENTS, 0, 0, NULL);
 		CHECK(parts == (i <= 5 ? WATCH_EVENTS : 0));
 	}
+	/* a group of which nothing is watched is nobody's to remember */
+	CHECK(counts(s).refused_inotify == 0);
+	CHECK(counts(s).groups == 5);
+	for (uint64_t i = 6; i <= 10; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "g%u", (unsigned)i);
+		CHECK(watch_add_group(s->w, i, name, WATCH_EVENTS | WATCH_PRESSURE, THRESHOLD,
+			      WINDOW, NULL) == WATCH_PRESSURE);
+	}
 	CHECK(counts(s).refused_inotify == 5);
-	CHECK(counts(s).groups == 10);
 	change_events(s, "g5");
 	turn_until(s, &s->seen.events, 1);
 	CHECK(s->seen.token == 5);
 	watch_remove_group(s->w, 2);
-	CHECK(watch_add_group(s->w, 9, "g9", WATCH_EVENTS, 0, 0, NULL) == WATCH_EVENTS);
+	CHECK(watch_add_group(s->w, 9, "g9", WATCH_EVENTS, 0, 0, NULL) ==
+		(WATCH_EVENTS | WATCH_PRESSURE));
 	CHECK(counts(s).refused_inotify == 4);
 	watch_free(s->w);
 }
@@ -973,6 +1038,7 @@ int main(void)
 		WATCH_TEST(bad_window),
 		WATCH_TEST(trigger_text),
 		WATCH_TEST(trigger_gone),
+		WATCH_TEST(trigger_lost),
 		WATCH_TEST(stale_trigger_event),
 		WATCH_TEST(real_trigger),
 		WATCH_TEST(many_real_triggers),
