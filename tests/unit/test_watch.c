@@ -186,6 +186,15 @@ static void put_link(struct state *s, const char *group, const char *target)
 		abort();
 }
 
+/* "g1" ... "g10000": the watcher borrows the names of its groups. */
+static const char *group_name(unsigned i)
+{
+	static char names[10001][8];
+
+	snprintf(names[i], sizeof(names[i]), "g%u", i % 10001);
+	return names[i];
+}
+
 static unsigned count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -750,9 +759,8 @@ static void few_descriptors(struct state *s)
 	CHECK(setrlimit(RLIMIT_NOFILE, &l) == 0);
 	restart(s);
 	for (uint64_t i = 1; i <= 500; i++) {
-		char name[16];
+		const char *name = group_name((unsigned)i);
 
-		snprintf(name, sizeof(name), "g%u", (unsigned)i);
 		parts = watch_add_group(s->w, i, name, ALL, THRESHOLD, WINDOW, &psi_errno);
 		CHECK((parts & ~WATCH_PRESSURE) == (WATCH_EVENTS | WATCH_CHILDREN));
 		armed += parts & WATCH_PRESSURE;
@@ -786,12 +794,11 @@ static void few_descriptors(struct state *s)
 static void descriptor_limit(void **state)
 {
 	struct state *s = *state;
-	char log[4096], name[16];
+	char log[4096];
 
 	for (unsigned i = 1; i <= 500; i++) {
-		snprintf(name, sizeof(name), "g%u", i);
-		put_group(s, name);
-		put_fifo(s, name);
+		put_group(s, group_name(i));
+		put_fifo(s, group_name(i));
 	}
 	assert_int_equal(run_child(s, few_descriptors, log, sizeof(log)), 0);
 	assert_non_null(strstr(log, "RLIMIT_NOFILE"));
@@ -853,9 +860,8 @@ static void few_watches(struct state *s)
 		_exit(CANNOT);
 	CHECK(watch_new(s->base, s->root_fd, &ops, s, &s->w) == 0);
 	for (uint64_t i = 1; i <= 10; i++) {
-		char name[16];
+		const char *name = group_name((unsigned)i);
 
-		snprintf(name, sizeof(name), "g%u", (unsigned)i);
 		parts = watch_add_group(s->w, i, name, WATCH_EVENTS, 0, 0, NULL);
 		CHECK(parts == (i <= 5 ? WATCH_EVENTS : 0));
 	}
@@ -863,9 +869,8 @@ static void few_watches(struct state *s)
 	CHECK(counts(s).refused_inotify == 0);
 	CHECK(counts(s).groups == 5);
 	for (uint64_t i = 6; i <= 10; i++) {
-		char name[16];
+		const char *name = group_name((unsigned)i);
 
-		snprintf(name, sizeof(name), "g%u", (unsigned)i);
 		CHECK(watch_add_group(s->w, i, name, WATCH_EVENTS | WATCH_PRESSURE, THRESHOLD,
 			      WINDOW, NULL) == WATCH_PRESSURE);
 	}
@@ -902,12 +907,11 @@ static void inotify_limits(void **state)
 		{no_instances, "fs.inotify.max_user_instances"},
 	};
 	struct state *s = *state;
-	char log[4096], name[16];
+	char log[4096];
 
 	for (unsigned i = 1; i <= 10; i++) {
-		snprintf(name, sizeof(name), "g%u", i);
-		put_group(s, name);
-		put_fifo(s, name);
+		put_group(s, group_name(i));
+		put_fifo(s, group_name(i));
 	}
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		int status = run_child(s, cases[i].fn, log, sizeof(log));
@@ -964,16 +968,14 @@ static void ten_thousand(void **state)
 	struct state *s = *state;
 	struct mallinfo2 before, after;
 	unsigned refused;
-	char name[16];
 
 	for (unsigned i = 1; i <= N; i++) {
-		snprintf(name, sizeof(name), "g%u", i);
-		put_group(s, name);
+		put_group(s, group_name(i));
 	}
 	before = mallinfo2();
 	for (unsigned i = 1; i <= N; i++) {
-		snprintf(name, sizeof(name), "g%u", i);
-		assert_true(watch_add_group(s->w, i, name, ALL, THRESHOLD, WINDOW, NULL) >= 0);
+		assert_true(
+			watch_add_group(s->w, i, group_name(i), ALL, THRESHOLD, WINDOW, NULL) >= 0);
 	}
 	after = mallinfo2();
 	refused = counts(s).refused_inotify;
