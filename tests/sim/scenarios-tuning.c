@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Scenarios to look at while the controller's constants are chosen. */
+#include "scenario.h"
+
+const struct scenario scenarios_tuning[] = {
+	{
+		.name = "t-fill",
+		.what = "fresh memory in an ample limit: sizes that are off by default should come on",
+		.seconds = 300, .seed = 11, .start = START_PMD,
+		.limits = { .regret = .06, .loss = .06, .gap = NO_LIMIT, .drop_sec = NO_DROP, .settle_sec = 30 },
+		.specs = { { .path = "fill", .limit_mib = 64,
+			.phases = { { LOAD_FILL, 300, 32, .think_usec = 9 } } } },
+	},
+	{
+		.name = "t-churn",
+		.what = "small maps come and go: 2M zeroes what nobody uses",
+		.seconds = 300, .seed = 12, .start = START_ALL,
+		.limits = { .regret = NO_LIMIT, .loss = NO_LIMIT, .gap = NO_LIMIT, .settle_sec = 120 },
+		.specs = { { .path = "churn", .limit_mib = 64,
+			.phases = { { LOAD_CHURN, 300, .think_usec = 9 } } } },
+	},
+	{
+		.name = "t-random",
+		.what = "single pages at random over 1.5 times the limit",
+		.seconds = 300, .seed = 13, .start = START_ALL,
+		.limits = { .regret = .05, .loss = .05, .gap = NO_LIMIT, .drop_sec = 8, .settle_sec = 30 },
+		.specs = { { .path = "random", .limit_mib = 64,
+			.phases = { { LOAD_RANDOM, 300, 96 } } } },
+	},
+	{
+		.name = "t-runs",
+		.what = "runs of 16 pages over 1.5 times the limit: small is at most 1.25 times slower",
+		.seconds = 300, .seed = 14, .start = START_ALL,
+		.limits = { .regret = .20, .loss = .20, .gap = NO_LIMIT, .settle_sec = 30 },
+		.specs = { { .path = "runs", .limit_mib = 64,
+			.phases = { { LOAD_RUNS, 300, 96, .run = 16 } } } },
+	},
+	{
+		.name = "t-sequential",
+		.what = "round and round over 1.5 times the limit",
+		.seconds = 300, .seed = 15, .start = START_ALL,
+		.limits = { .regret = .20, .loss = .20, .gap = NO_LIMIT, .settle_sec = 30 },
+		.specs = { { .path = "sequential", .limit_mib = 64,
+			.phases = { { LOAD_SEQ, 300, 96 } } } },
+	},
+	{
+		.name = "t-sparse-again",
+		.what = "one page in 16, fits at 4K only, touched again and again",
+		.seconds = 300, .seed = 16, .start = START_ALL,
+		.limits = { .regret = .10, .loss = .10, .gap = NO_LIMIT, .drop_sec = 5, .settle_sec = 60 },
+		.specs = { { .path = "sparse", .limit_mib = 64,
+			.phases = { { LOAD_SPARSE, 300, 256, .stride = 16, .think_usec = 20 } } } },
+	},
+	{
+		.name = "t-sparse-remapped",
+		.what = "one page in 16, fits at 4K only, given back and mapped anew every 20 rounds",
+		.seconds = 600, .seed = 17, .start = START_ALL,
+		.limits = { .regret = .15, .loss = .15, .gap = NO_LIMIT, .drop_sec = 5 },
+		.specs = { { .path = "sparse", .limit_mib = 64,
+			.phases = { { LOAD_SPARSE, 600, 256, .stride = 16, .rounds = 20, .think_usec = 20 } } } },
+	},
+	{
+		.name = "t-stream",
+		.what = "a file streams through the page cache beside a set that fits",
+		.seconds = 300, .seed = 18, .start = START_ALL,
+		.limits = { .regret = .05, .loss = .05, .gap = NO_LIMIT, .drop_sec = NO_DROP, .settle_sec = 1 },
+		.specs = { { .path = "stream", .limit_mib = 64,
+			.phases = { { LOAD_STREAM, 300, 32, .think_usec = 20, .rate = 5000 } } } },
+	},
+	{
+		.name = "t-phases-60",
+		.what = "ample fresh memory and random over-commit, each 60 s",
+		.seconds = 600, .seed = 19, .start = START_ALL,
+		.limits = { .regret = .10, .loss = .10, .gap = NO_LIMIT, .drop_sec = 70, .changes = 60 },
+		.specs = { { .path = "phases", .limit_mib = 64,
+			.phases = { { LOAD_FILL, 60, 32, .think_usec = 9 }, { LOAD_RANDOM, 60, 96 } } } },
+	},
+	{
+		.name = "t-phases-30",
+		.what = "ample fresh memory and random over-commit, each 30 s",
+		.seconds = 600, .seed = 20, .start = START_ALL,
+		.limits = { .regret = .10, .loss = .10, .gap = NO_LIMIT, .drop_sec = 40, .changes = 80 },
+		.specs = { { .path = "phases", .limit_mib = 64,
+			.phases = { { LOAD_FILL, 30, 32, .think_usec = 9 }, { LOAD_RANDOM, 30, 96 } } } },
+	},
+	{
+		.name = "t-two-opposite",
+		.what = "one group fills fresh memory, the other is hurt by large folios",
+		.seconds = 600, .seed = 21, .start = START_ALL,
+		.limits = { .regret = .10, .loss = .40, .gap = NO_LIMIT, .drop_sec = 8 },
+		.specs = { { .path = "fill", .limit_mib = 64,
+				   .phases = { { LOAD_FILL, 600, 32, .think_usec = 9 } } },
+			{ .path = "random", .limit_mib = 64, .phases = { { LOAD_RANDOM, 600, 96 } } } },
+	},
+};
+const unsigned n_scenarios_tuning = sizeof(scenarios_tuning) / sizeof(scenarios_tuning[0]);
