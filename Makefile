@@ -44,7 +44,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim \
-	integration vm install uninstall clean
+	integration vm install uninstall deb clean
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/mthpd $(BUILD)/mthpctl
@@ -144,19 +144,39 @@ demo:
 	+@$(MAKE) --no-print-directory all
 	tests/demo
 
-## install       into DESTDIR/PREFIX (/usr)
+## install       into DESTDIR/PREFIX (/usr), units into UNITDIR
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+CATALOGDIR ?= $(PREFIX)/lib/systemd/catalog
+MAN_PAGES = $(wildcard man/*.[158] daemon/*.[158] daemon/man/*.[158])
 install: all
 	install -D -m 755 $(BUILD)/mthpd $(DESTDIR)$(PREFIX)/sbin/mthpd
 	install -D -m 755 $(BUILD)/mthpctl $(DESTDIR)$(PREFIX)/bin/mthpctl
-	install -D -m 644 conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf
+	[ -e $(DESTDIR)/etc/mthpd/mthpd.conf ] || \
+		install -D -m 644 conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf
+	install -d $(DESTDIR)/etc/mthpd/mthpd.conf.d
 	for p in conf/profiles/*.conf; do \
-		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/mthpd/profiles/$$(basename $$p); done
+		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/mthpd/profiles/$$(basename $$p) || exit 1; done
+	install -D -m 644 systemd/mthpd.service $(DESTDIR)$(UNITDIR)/mthpd.service
+	sed -i -e 's#=/usr/\(s\?bin\)/#=$(PREFIX)/\1/#' -e '/^ExecPaths=/s#$$# $(filter-out /usr,$(PREFIX))#' \
+		-e 's# $$##' $(DESTDIR)$(UNITDIR)/mthpd.service
+	install -D -m 644 systemd/mthpd.catalog $(DESTDIR)$(CATALOGDIR)/mthpd.catalog
+	for p in systemd/examples/*.conf; do \
+		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/doc/mthpd/examples/$$(basename $$p) || exit 1; done
+	for p in $(MAN_PAGES); do \
+		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$$(basename $$p) || exit 1; done
 
 ## uninstall     what install put there, except a changed /etc/mthpd
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl
-	rm -rf $(DESTDIR)$(PREFIX)/share/mthpd
+	rm -f $(DESTDIR)$(UNITDIR)/mthpd.service $(DESTDIR)$(CATALOGDIR)/mthpd.catalog
+	rm -rf $(DESTDIR)$(PREFIX)/share/mthpd $(DESTDIR)$(PREFIX)/share/doc/mthpd
+	for p in $(MAN_PAGES); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$$(basename $$p); done
 	cmp -s conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf && rm -f $(DESTDIR)/etc/mthpd/mthpd.conf || :
+	rmdir $(DESTDIR)/etc/mthpd/mthpd.conf.d $(DESTDIR)/etc/mthpd 2> /dev/null || :
+
+## deb           build/deb/mthpd_VERSION_ARCH.deb; needs debhelper
+deb:
+	systemd/packaging/make-deb $(VERSION) $(BUILD)/deb
 
 clean:
 	rm -rf build
