@@ -122,8 +122,10 @@ static void on_changed(struct node *n, void *userdata)
 		return;
 	}
 	e->cgroups_seen++;
-	/* A new group is where fresh memory is about to be used. */
-	engine_engage(e, n, engine_now_usec());
+	/* A new group is where fresh memory is about to be used. Those of the start
+	 * are looked at some at a time, once the engine runs. */
+	if (e->ready && e->loop->n_groups < ENGAGED_MAX)
+		engine_engage(e, n, engine_now_usec());
 }
 
 static void on_removed(struct node *n, void *userdata)
@@ -380,7 +382,7 @@ void engine_retire(struct engine *e, uint64_t now_usec)
 
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
 {
-	uint64_t due = e->polling || e->host ? 0 : VALUE_ABSENT;
+	uint64_t due = e->polling || e->host || e->start_pending ? 0 : VALUE_ABSENT;
 
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
 		const struct node *n = e->loop->groups[i]->owner;
@@ -392,21 +394,32 @@ uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
 
 /* ---- the audit's part -------------------------------------------------- */
 
-/* Much memory is faulted in somewhere, and sizes could be raised: look at some
- * groups for a while, others at the next audit. */
-static void survey(struct engine *e, uint64_t now_usec)
+/* Engages up to @max quiet groups that this round has not had yet; false when
+ * there was none left, which ends the round. */
+static bool look_at_some(struct engine *e, unsigned max, uint64_t for_usec, uint64_t now_usec)
 {
 	unsigned done = 0;
 
-	for (struct node *n = tree_root(e->tree); n && done < SURVEY_GROUPS; n = tree_next(n)) {
-		if (n->kind != NODE_UNIT || n->own || n->group || n->token <= e->survey_token)
+	for (struct node *n = tree_root(e->tree); n && done < max; n = tree_next(n)) {
+		if (n->kind != NODE_UNIT || n->survey_round == e->survey_round)
+			continue;
+		n->survey_round = e->survey_round;
+		if (n->group || n->own)
 			continue;
 		engine_engage(e, n, now_usec);
-		e->survey_token = n->token;
+		n->engaged_until_usec = now_usec + for_usec;
 		done++;
 	}
-	if (done < SURVEY_GROUPS)
-		e->survey_token = 0;
+	if (done < max)
+		e->survey_round++;
+	return done == max;
+}
+
+bool engine_look_at_more(struct engine *e, uint64_t now_usec)
+{
+	if (!e->tree || e->loop->n_groups >= START_GROUPS)
+		return e->tree != NULL;
+	return look_at_some(e, START_GROUPS, 2 * e->config->interval_usec, now_usec);
 }
 
 void engine_audit_groups(struct engine *e, uint64_t now_usec)
@@ -430,5 +443,5 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 		return;
 	tree_recheck_no_memory(e->tree, 100);
 	if (busy && plan_can_raise(&e->loop->plan))
-		survey(e, now_usec);
+		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
 }

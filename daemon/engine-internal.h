@@ -21,6 +21,10 @@
 #define ENGAGE_USEC UINT64_C(10000000)
 /* Sampling in one tick stops here; the rest comes first in the next tick. */
 #define TICK_BUDGET_USEC UINT64_C(200000)
+/* New groups are looked at for a while unless so many are already. */
+#define ENGAGED_MAX 1024
+/* Groups of the start that are looked at together, in two ticks each. */
+#define START_GROUPS 256
 /* Groups looked at in one audit when the machine uses this much fresh memory. */
 #define SURVEY_GROUPS 64
 #define SURVEY_PAGES_PER_SEC 1000
@@ -53,7 +57,8 @@ struct engine {
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
 	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
-	uint64_t survey_token;
+	unsigned survey_round; /* of the running look at all groups, see struct node */
+	bool start_pending;    /* the look at the groups of the start is not through yet */
 	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
 	uint64_t audit_fresh, audit_at_usec; /* fresh pages of the machine at the last audit */
 	uint64_t min_free_kbytes;
@@ -85,6 +90,8 @@ int engine_groups_init(struct engine *e);
 void engine_groups_free(struct engine *e);
 /* Something happened to @n: look at it in every tick for a while. */
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
+/* The next groups that were there at the start; false when all were seen. */
+bool engine_look_at_more(struct engine *e, uint64_t now_usec);
 void engine_observe_groups(struct engine *e, uint64_t now_usec);
 /* Lets go of groups with nothing left to remember. */
 void engine_retire(struct engine *e, uint64_t now_usec);
