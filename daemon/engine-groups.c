@@ -158,6 +158,18 @@ static void on_gone(uint64_t token, void *userdata)
 		tree_child_removed(e->tree, n->parent, n->name);
 }
 
+/* Somebody wrote cgroup.pressure=0: the group lives, its pressure is not told. */
+static void on_pressure_lost(uint64_t token, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+
+	if (!n)
+		return;
+	log_debug("%s: pressure is switched off for this group; its events still count", n->path);
+	n->watched &= (unsigned char)~WATCH_PRESSURE;
+}
+
 static void on_child(uint64_t token, const char *name, bool created, void *userdata)
 {
 	struct engine *e = userdata;
@@ -183,6 +195,7 @@ static const struct watch_ops watch_ops = {
 	.pressure = on_pressure,
 	.events = on_pressure,
 	.gone = on_gone,
+	.pressure_lost = on_pressure_lost,
 	.child = on_child,
 	.overflow = on_overflow,
 };
@@ -422,6 +435,22 @@ bool engine_look_at_more(struct engine *e, uint64_t now_usec)
 	return look_at_some(e, START_GROUPS, 2 * e->config->interval_usec, now_usec);
 }
 
+/* Groups without a trigger although the kernel has them: it may have been
+ * switched on again, or descriptors may have come free. */
+static void retry_triggers(struct engine *e)
+{
+	unsigned left = RETRY_TRIGGERS;
+
+	if (!e->watch || *e->root || e->caps.psi != PSI_OK)
+		return;
+	for (struct node *n = tree_root(e->tree); n && left; n = tree_next(n)) {
+		if (n->kind != NODE_UNIT || n->own || (n->watched & WATCH_PRESSURE))
+			continue;
+		left--;
+		watch_node(e, n);
+	}
+}
+
 void engine_audit_groups(struct engine *e, uint64_t now_usec)
 {
 	uint64_t fresh = value_or(e->host_now.pgfault, 0) +
@@ -442,6 +471,7 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 	if (!e->tree)
 		return;
 	tree_recheck_no_memory(e->tree, 100);
+	retry_triggers(e);
 	if (busy && plan_can_raise(&e->loop->plan))
 		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
 }

@@ -28,6 +28,8 @@
 /* Groups looked at in one audit when the machine uses this much fresh memory. */
 #define SURVEY_GROUPS 64
 #define SURVEY_PAGES_PER_SEC 1000
+/* Groups whose trigger is tried again in one audit. */
+#define RETRY_TRIGGERS 32
 #define DEGRADED_MAX 24
 
 /* One file that is steered, and what stands there as far as we know. */

@@ -1,53 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "controller.h"
 
-#include <math.h>
-#include <string.h>
+#include "evidence.h"
 
-#define SEC UINT64_C(1000000)
-
-/* Room that a group must have before it counts as nearly full: the memcg-margin
- * discussion uses 512 pages; 64 pages for each CPU sit in per-CPU stocks. */
-#define MARGIN_PAGES 512
-#define STOCK_PAGES 64
-#define INFLOW_SEC 1.2
 /* Sustained means two ticks: one bad second is a spike, not a state. */
 #define PRESSED_TICKS 2
-/* Anonymous pages that return from swap per second before swap counts as cost:
- * a stream through the page cache makes a handful return now and then. */
-#define REFAULT_PER_SEC 100.0
-/* Growth of more than this many pages per page fault means large folios are
- * being filled in; with nothing left of the limit that is bloat. */
-#define BLOAT_PAGES_PER_FAULT 2.0
-#define BLOAT_PAGES_MIN 256
-/* Strong pressure without a counter of the limit moving: all tasks stall for
- * four times PressureHigh and less than a twentieth of the limit is left. */
-#define STRONG_FULL 4.0
-#define STRONG_MARGIN_DIV 20
 /* An OOM kill takes away every folio above this share of the limit. */
 #define OOM_SHARE_DIV 16
 #define OVERSIZED_DIV 32
 #define OOM_FREEZE_USEC (60 * SEC)
 #define FOREIGN_FREEZE_USEC (10 * SEC)
-/* Pages back from swap per major fault: 1.0 with single pages, 1.8 and more with
- * large folios. */
-#define AMPLIFIED 1.1
 /* Ticks in a step up's measurement. */
 #define MEASURE_TICKS 3
-/* Fresh pages per second that make raising worth a try, for how many ticks. */
-#define RAISE_PAGES_PER_SEC 1000.0
-#define RAISE_TICKS 3
-#define BENEFIT_FAULTS_PER_SEC 500.0
 /* khugepaged adds memory in this many ticks in a row while room shrinks. */
 #define COLLAPSE_TICKS 3
 #define PTES_MARGIN_DIV 8
-/* The user/system split is sampled per tick on most kernels: below this much
- * user time in a window, or this share of all CPU time, it says nothing. */
-#define COST_USER_MIN_USEC 3e5
-#define COST_USER_SHARE 0.10
-#define COST_REGIME 1.6
-#define EXONERATE_MIN_USEC (30 * SEC)
-#define EXONERATE_MAX_USEC (600 * SEC)
 /* A quiet group that waits for room is looked at every tick for this long. */
 #define PENDING_USEC (60 * SEC)
 /* A drop so soon after a step up was caused by it. */
@@ -105,151 +72,6 @@ static void set_rung(struct controller *c, unsigned rung, bool raised, uint64_t 
 	c->steady_since_usec = now_usec;
 }
 
-/* ---- evidence ---------------------------------------------------------- */
-
-static double per_sec(uint64_t n, const struct memcg_delta *d)
-{
-	return (double)n * (double)SEC / (double)d->dt_usec;
-}
-
-static bool psi_known(const struct controller *c)
-{
-	return c->some >= 0;
-}
-
-static bool nearly_full(const struct controller *c)
-{
-	return value_known(c->margin_cache_bytes) && c->margin_cache_bytes < c->threshold_bytes;
-}
-
-static bool stalls(const struct controller *c, const struct config_controller *cfg,
-	const struct memcg_delta *d)
-{
-	if (psi_known(c))
-		return c->some >= cfg->pressure_high;
-	/* Without PSI: the limit is hit again and again, and clean page cache is
-	 * not what gives way. */
-	return d->d_max + d->d_high > 0 && (c->refault_per_sec >= REFAULT_PER_SEC || nearly_full(c));
-}
-
-static bool is_quiet(const struct controller *c, const struct config_controller *cfg,
-	const struct memcg_delta *d)
-{
-	if (psi_known(c))
-		return c->some < cfg->pressure_low;
-	return d->d_max + d->d_high == 0 && c->refault_per_sec < REFAULT_PER_SEC;
-}
-
-static void observe_rates(struct controller *c, const struct ctl_input *in)
-{
-	const struct memcg_delta *d = in->d;
-	/* Anonymous growth only: page cache makes room for itself. */
-	double growth = d->d_anon_bytes + d->d_swap_bytes > 0 ?
-				(double)(d->d_anon_bytes + d->d_swap_bytes) : 0;
-	double refault = per_sec(d->d_refault_anon, d), major = per_sec(d->d_pgmajfault, d);
-
-	growth = growth / (double)in->page_bytes * (double)SEC / (double)d->dt_usec;
-	c->inflow_pages = 0.5 * c->inflow_pages + 0.5 * growth;
-	c->fill_pages = 0.5 * c->fill_pages + 0.5 * per_sec(d->d_pgfault, d);
-	c->refault_per_sec = refault;
-	c->majfault_per_sec = major;
-	c->amplification = d->d_pgmajfault >= 10 ? refault / major : -1;
-	c->some = d->some;
-	c->full = d->full;
-	c->anon_bytes = in->s->anon;
-}
-
-static void observe_room(struct controller *c, const struct ctl_input *in)
-{
-	const struct memcg_sample *s = in->s;
-	double need = INFLOW_SEC * c->inflow_pages + STOCK_PAGES * (double)in->cpus;
-
-	if (need < MARGIN_PAGES)
-		need = MARGIN_PAGES;
-	c->margin_bytes = s->margin_bytes;
-	c->margin_cache_bytes = memcg_margin_with_cache(s);
-	c->threshold_bytes = (uint64_t)(need * (double)in->page_bytes);
-	/* A group without a limit shares the machine's. */
-	if (!value_known(s->limit_bytes) && value_known(in->host_available_bytes)) {
-		uint64_t share = value_or(in->host_total_bytes, 0) / 50;
-
-		c->margin_cache_bytes = in->host_available_bytes;
-		if (c->threshold_bytes < share)
-			c->threshold_bytes = share;
-	}
-}
-
-static void observe_counts(struct controller *c, const struct config_controller *cfg,
-	const struct ctl_input *in)
-{
-	const struct memcg_delta *d = in->d;
-	uint64_t grown = d->d_anon_bytes + d->d_swap_bytes > 0 ?
-				 (uint64_t)(d->d_anon_bytes + d->d_swap_bytes) / in->page_bytes : 0;
-	bool bloats = grown >= BLOAT_PAGES_MIN &&
-		      (double)grown > BLOAT_PAGES_PER_FAULT * (double)d->d_pgfault;
-	/* Fresh memory, in pages: a PMD folio is one fault. */
-	uint64_t pmd_pages = in->d->d_thp_fault_alloc * in->pmd_nr;
-	uint64_t fresh = value_sub(d->d_pgfault, d->d_pgmajfault) + pmd_pages;
-
-	c->pressed_ticks = stalls(c, cfg, d) ? c->pressed_ticks + 1 : 0;
-	c->bloat_ticks = bloats ? c->bloat_ticks + 1 : 0;
-	c->high_full_ticks = c->full >= STRONG_FULL * cfg->pressure_high ? c->high_full_ticks + 1 : 0;
-	if (!is_quiet(c, cfg, d))
-		c->quiet_since_usec = 0;
-	else if (!c->quiet_since_usec)
-		c->quiet_since_usec = in->now_usec - d->dt_usec + 1;
-	c->fresh_ticks = c->quiet_since_usec && per_sec(fresh, d) >= RAISE_PAGES_PER_SEC ?
-				 c->fresh_ticks + 1 : 0;
-	c->collapse_ticks = (in->d_collapse || d->d_thp_collapse_alloc) && d->d_anon_thp_bytes > 0 &&
-					    d->d_current_bytes > 0 && !d->d_thp_fault_alloc ?
-				    c->collapse_ticks + 1 : 0;
-	double saved = c->quiet_since_usec && per_sec(d->d_pgfault, d) >= BENEFIT_FAULTS_PER_SEC ?
-			       per_sec(d->d_system_usec, d) * (c->rung ? 1.0 : 0.5) : 0;
-	c->benefit_usec = 0.7 * c->benefit_usec + 0.3 * saved;
-}
-
-static void cost_add(struct ctl_cost *a, const struct memcg_delta *d)
-{
-	a->user_usec += (double)d->d_user_usec;
-	a->system_usec += (double)d->d_system_usec;
-	a->some_usec += d->some > 0 ? d->some * (double)d->dt_usec : 0;
-	a->dt_usec += (double)d->dt_usec;
-}
-
-/* J = (system + w/2 * some) / user with w the CPUs kept busy; -1 when user
- * time is too small a part of it to be a measure of progress. */
-static double cost_value(const struct ctl_cost *a, unsigned cpus)
-{
-	double usage = a->user_usec + a->system_usec;
-	double w = a->dt_usec > 0 ? usage / a->dt_usec : 0;
-
-	if (a->user_usec < COST_USER_MIN_USEC || a->user_usec < COST_USER_SHARE * usage)
-		return -1;
-	if (w < 1)
-		w = 1;
-	if (w > cpus)
-		w = cpus;
-	return (a->system_usec + 0.5 * w * a->some_usec) / a->user_usec;
-}
-
-/* Relative noise of a comparison: user time is sampled 250 times a second, and
- * a count of n samples is good to 1/sqrt(n). */
-static double cost_noise(const struct ctl_cost *a, const struct ctl_cost *b)
-{
-	return sqrt(4000.0 / a->user_usec + 4000.0 / b->user_usec);
-}
-
-/* ---- decisions --------------------------------------------------------- */
-
-/* Signs that the group really has large folios: whole ones come back from swap,
- * memory grows faster than it is touched, or the kernel says so. No major
- * faults at all say nothing, which counts as a sign. */
-static bool uses_large(const struct controller *c, const struct ctl_input *in)
-{
-	return c->amplification < 0 || c->amplification >= AMPLIFIED || c->bloat_ticks ||
-	       value_or(in->s->anon_thp, 0) > 0 || in->d->d_thp_fault_alloc || in->d->d_swpout_fallback;
-}
-
 /* Pressure says when, never whether: it takes the limit (or what follows from
  * it) as well before large folios are blamed. NONE = no reason to drop. */
 static enum reason drop_reason(const struct controller *c, const struct ctl_input *in)
@@ -259,11 +81,11 @@ static enum reason drop_reason(const struct controller *c, const struct ctl_inpu
 	bool refaults = c->refault_per_sec >= REFAULT_PER_SEC;
 	bool hits = d->d_max + d->d_high > 0;
 
-	if ((in->dying && !refaults) || (c->state == CTL_NO_EFFECT && !uses_large(c, in)))
+	if ((in->dying && !refaults) || (c->state == CTL_NO_EFFECT && !evidence_uses_large(c, in)))
 		return REASON_NONE;
-	if (pressed && (nearly_full(c) || (hits && refaults)))
+	if (pressed && (evidence_nearly_full(c) || (hits && refaults)))
 		return REASON_DROP_PRESSURE;
-	if (c->bloat_ticks && nearly_full(c) &&
+	if (c->bloat_ticks && evidence_nearly_full(c) &&
 		(hits || c->margin_cache_bytes < MARGIN_PAGES * in->page_bytes))
 		return REASON_DROP_BLOAT;
 	if (c->high_full_ticks >= PRESSED_TICKS && value_known(in->s->limit_bytes) &&
@@ -289,7 +111,7 @@ static void drop(struct controller *c, const struct config_controller *cfg, unsi
 	c->from_rung = c->rung;
 	c->from_raised = c->raised;
 	c->dropped = true;
-	c->used_large = uses_large(c, in);
+	c->used_large = evidence_uses_large(c, in);
 	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
 	c->after = (struct ctl_cost){ 0 };
 	c->ptes = CTL_PTES_FULL;
@@ -444,13 +266,13 @@ static void probe_failed(struct controller *c, const struct config_controller *c
  * can measure it on a cost that is higher by more than its own noise. */
 static bool probe_hurts(const struct controller *c, const struct ctl_input *in)
 {
-	double before = cost_value(&c->quiet, in->cpus), after = cost_value(&c->after, in->cpus);
+	double before = evidence_cost(&c->quiet, in->cpus), after = evidence_cost(&c->after, in->cpus);
 
 	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && in->d->d_max + in->d->d_high > 0))
 		return true;
 	if (before < 0 || after < 0 || c->state != CTL_MEASURE)
 		return false;
-	return after > before * (1.02 + 2 * cost_noise(&c->quiet, &c->after)) + 0.003;
+	return after > before * (1.02 + 2 * evidence_cost_noise(&c->quiet, &c->after)) + 0.003;
 }
 
 static void step_probe(struct controller *c, const struct plan *p,
@@ -467,7 +289,7 @@ static void step_probe(struct controller *c, const struct plan *p,
 	} else if (c->state == CTL_SETTLE && age >= c->settle_usec) {
 		enter(c, CTL_MEASURE, c->reason, in->now_usec);
 	} else if (c->state == CTL_MEASURE) {
-		cost_add(&c->after, in->d);
+		evidence_cost_add(&c->after, in->d);
 		if (age < MEASURE_TICKS * in->d->dt_usec)
 			return;
 		bool top = c->rung == plan_rung_up(p, c->rung, c->raised);
@@ -500,20 +322,20 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 	double before, after;
 
 	if (age >= cfg->settle_min_usec)
-		cost_add(&c->after, in->d);
+		evidence_cost_add(&c->after, in->d);
 	if (c->quiet_since_usec && has_room(c, 0)) {
 		enter(c, CTL_RUN, REASON_RECOVER_WAIT, in->now_usec);
 		return;
 	}
-	if (!c->used_large && c->reason != REASON_OOM_KILL && !uses_large(c, in) &&
+	if (!c->used_large && c->reason != REASON_OOM_KILL && !evidence_uses_large(c, in) &&
 		age >= cfg->settle_min_usec + MEASURE_TICKS * in->d->dt_usec) {
 		give_back(c, CTL_NO_EFFECT, REASON_NO_EFFECT, in);
 		return;
 	}
-	before = cost_value(&c->before, in->cpus);
-	after = cost_value(&c->after, in->cpus);
+	before = evidence_cost(&c->before, in->cpus);
+	after = evidence_cost(&c->after, in->cpus);
 	if (before < 0 || after < 0 || c->reason == REASON_OOM_KILL ||
-		after <= before * (1 - cfg->drop_gain) * (1 + 2 * cost_noise(&c->before, &c->after)))
+		after <= before * (1 - cfg->drop_gain) * (1 + 2 * evidence_cost_noise(&c->before, &c->after)))
 		return;
 	c->exonerated_cost = after;
 	c->exonerated_until_usec = in->now_usec + c->exonerate_usec;
@@ -527,32 +349,10 @@ static bool exonerated(struct controller *c, const struct ctl_input *in)
 
 	if (in->now_usec >= c->exonerated_until_usec)
 		return false;
-	cost = cost_value(&c->before, in->cpus);
+	cost = evidence_cost(&c->before, in->cpus);
 	if (cost > c->exonerated_cost * COST_REGIME || (cost >= 0 && cost * COST_REGIME < c->exonerated_cost))
 		c->exonerated_until_usec = 0; /* another regime: the acquittal was for the old one */
 	return in->now_usec < c->exonerated_until_usec;
-}
-
-/* The cost of a spell of pressure (from its first tick), against which a drop is
- * judged, and of the quiet time, against which a step up is; the latter is
- * halved now and then so that it stays recent. */
-static void track_cost(struct controller *c, const struct ctl_input *in)
-{
-	if (c->state != CTL_RUN)
-		return;
-	if (c->pressed_ticks == 1)
-		c->before = (struct ctl_cost){ 0 };
-	if (c->pressed_ticks)
-		cost_add(&c->before, in->d);
-	if (!c->quiet_since_usec)
-		return;
-	if (c->quiet.dt_usec > 20.0 * (double)SEC) {
-		c->quiet.user_usec /= 2;
-		c->quiet.system_usec /= 2;
-		c->quiet.some_usec /= 2;
-		c->quiet.dt_usec /= 2;
-	}
-	cost_add(&c->quiet, in->d);
 }
 
 static void step_state(struct controller *c, const struct plan *p,
@@ -571,7 +371,7 @@ static void step_state(struct controller *c, const struct plan *p,
 		step_drop(c, cfg, in);
 		break;
 	case CTL_NO_EFFECT:
-		if (uses_large(c, in) || c->quiet_since_usec)
+		if (evidence_uses_large(c, in) || c->quiet_since_usec)
 			enter(c, CTL_RUN, REASON_START_VALUES, in->now_usec);
 		break;
 	case CTL_FROZEN:
@@ -622,11 +422,8 @@ void controller_step(struct controller *c, const struct plan *p,
 	bool on;
 	enum reason r;
 
-	observe_rates(c, in);
-	observe_room(c, in);
-	observe_counts(c, cfg, in);
+	evidence_observe(c, cfg, in);
 	on_regime(c, cfg, in);
-	track_cost(c, in);
 	on = plan_largest_on_kb(p, c->rung, c->raised) > 0;
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
 	if (on && on_oom(c, p, cfg, in)) {
