@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -353,28 +354,52 @@ static void poll_groups(struct engine *e, uint64_t now_usec)
 	}
 }
 
+static bool is_hot(const struct loop_group *g)
+{
+	return g->ctl.pressed_ticks || g->wish.hurt || !g->has_prev;
+}
+
+/* The groups that are due, by token because looking at one may remove others:
+ * those in trouble first, the rest from where the last tick ran out of time. */
+static size_t collect_due(struct engine *e, uint64_t now_usec)
+{
+	const struct loop *l = e->loop;
+	size_t n = 0;
+
+	if (e->size_due < l->n_groups) {
+		uint64_t *p = realloc(e->due, l->size_groups * sizeof(*p));
+
+		if (!p)
+			return 0;
+		e->due = p;
+		e->size_due = l->size_groups;
+	}
+	for (int hot = 1; hot >= 0; hot--)
+		for (size_t i = 0; i < l->n_groups; i++) {
+			size_t at = hot ? i : (i + e->rotation) % l->n_groups;
+			const struct node *node = l->groups[at]->owner;
+
+			if (is_hot(l->groups[at]) == (hot != 0) && node->next_look_usec <= now_usec)
+				e->due[n++] = node->token;
+		}
+	return n;
+}
+
 void engine_observe_groups(struct engine *e, uint64_t now_usec)
 {
-	struct loop *l = e->loop;
-	unsigned skipped = 0;
+	size_t n = collect_due(e, now_usec), done;
 
-	/* Backwards: a group that turns out to be gone removes itself. */
-	for (size_t i = l->n_groups; i-- > 0;) {
-		struct node *n = l->groups[i]->owner;
+	for (done = 0; done < n && !out_of_time(now_usec); done++) {
+		struct node *node = e->tree ? tree_by_token(e->tree, e->due[done]) : e->host;
 
-		if (n->next_look_usec > now_usec)
-			continue;
-		if (out_of_time(now_usec)) {
-			skipped++;
-			continue;
-		}
-		observe_one(e, n, now_usec);
-		if (i > l->n_groups)
-			i = l->n_groups;
+		if (node && node->group)
+			observe_one(e, node, now_usec);
 	}
-	e->skipped = skipped;
-	if (skipped)
-		engine_degrade(e, "overloaded", "looking at all groups takes longer than %d ms: the rest comes in the next tick",
+	e->skipped = (unsigned)(n - done);
+	e->rotation = done < n ? e->rotation + done : 0;
+	if (e->skipped)
+		engine_degrade(e, "overloaded",
+			"looking at all groups takes longer than %d ms: the rest comes in the next tick",
 			(int)(TICK_BUDGET_USEC / 1000));
 	else
 		engine_undegrade(e, "overloaded");

@@ -58,6 +58,8 @@ struct engine {
 	unsigned n_knobs;
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
+	uint64_t *due; /* scratch of engine_observe_groups() */
+	size_t size_due, rotation;
 	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
 	unsigned survey_round; /* of the running look at all groups, see struct node */
 	bool start_pending;    /* the look at the groups of the start is not through yet */

@@ -469,6 +469,7 @@ void engine_free(struct engine *e)
 	cleanup_close(&e->cg_fd);
 	cleanup_close(&e->thp_fd);
 	cleanup_close(&e->root_fd);
+	free(e->due);
 	free(e->root);
 	free(e->runtime_dir);
 	free(e->config_file);

@@ -7,6 +7,7 @@ outside its own directory."""
 import os
 import shutil
 import tempfile
+import threading
 
 MIB = 1 << 20
 THP = "sys/kernel/mm/transparent_hugepage"
@@ -23,6 +24,7 @@ class Tree:
     def __init__(self, sizes=SIZES_X86, top="madvise", modes=None, legacy=False, pmd_kb=2048,
                  ptes=511, defrag="madvise", mem_kb=8 << 20, swap_kb=1 << 20):
         self.dir = tempfile.mkdtemp(prefix="mthpd-tree-")
+        self.lock = threading.RLock()  # a test and its drives move the same counters
         modes = dict(modes or {})
         self.write(THP + "/enabled", choice(("always", "madvise", "never"), top))
         self.write(THP + "/shmem_enabled", choice(
@@ -76,11 +78,11 @@ class Tree:
 
     def write(self, name, text):
         p = self.path(name)
-        os.makedirs(os.path.dirname(p), exist_ok=True)
-        tmp = p + ".new"
-        with open(tmp, "w") as f:
-            f.write(text)
-        os.rename(tmp, p)
+        with self.lock:
+            os.makedirs(os.path.dirname(p), exist_ok=True)
+            with open(p + ".new", "w") as f:
+                f.write(text)
+            os.rename(p + ".new", p)
 
     def read(self, name):
         with open(self.path(name)) as f:
@@ -138,9 +140,10 @@ class Tree:
         self.write("proc/vmstat", "".join("%s %d\n" % kv for kv in self.vmstat.items()))
 
     def add_vmstat(self, **add):
-        for k, n in add.items():
-            self.vmstat[k] += n
-        self.save_vmstat()
+        with self.lock:
+            for k, n in add.items():
+                self.vmstat[k] += n
+            self.save_vmstat()
 
     def group(self, path, limit=None, current=0, memory=True, **stat):
         g = Group(self, path, limit, current, memory, stat)
@@ -174,9 +177,10 @@ class Group:
             self.save()
 
     def write(self, name, text):
-        if self.saved.get(name) != text:
-            self.tree.write("%s/%s/%s" % (CG, self.path, name), text)
-        self.saved[name] = text
+        with self.tree.lock:
+            if self.saved.get(name) != text:
+                self.tree.write("%s/%s/%s" % (CG, self.path, name), text)
+            self.saved[name] = text
 
     def save(self):
         def lines(d):
@@ -197,7 +201,11 @@ class Group:
         self.write("memory.swap.max", "max\n")
         self.write("memory.current", "%d\n" % self.current)
 
-    def step(self, some_usec=0, full_usec=0, current=None, swap=0, events=None, cpu=None, **stat):
+    def step(self, *args, **how):
+        with self.tree.lock:
+            self.move(*args, **how)
+
+    def move(self, some_usec=0, full_usec=0, current=None, swap=0, events=None, cpu=None, **stat):
         self.some += some_usec
         self.full += full_usec
         self.swap += swap

@@ -255,18 +255,33 @@ static unsigned reclaim_one(struct plant *p)
 	return freed;
 }
 
+/* Clean page cache goes first; now and then one anonymous folio is looked at. */
+static unsigned drop_files(struct plant *p, unsigned want)
+{
+	unsigned room = p->file_pages > FILE_MIN_PAGES ? p->file_pages - FILE_MIN_PAGES : 0;
+	unsigned freed = 0;
+
+	if (!room)
+		return 0;
+	if (p->reclaims % ANON_TURN == 0 && p->anon_pages)
+		freed = reclaim_one(p);
+	if (freed >= want)
+		return freed;
+	if (room > want - freed)
+		room = want - freed;
+	p->file_pages -= room;
+	p->pgscan += room;
+	stall(p, room * plant_cost.file_drop_page);
+	return freed + room;
+}
+
 static unsigned reclaim(struct plant *p, unsigned want)
 {
-	unsigned freed = 0;
 	uint32_t looks = 2 * p->anon_pages + 1;
+	unsigned freed;
 
 	p->reclaims++;
-	if (p->file_pages > FILE_MIN_PAGES && p->reclaims % ANON_TURN) {
-		freed = p->file_pages - FILE_MIN_PAGES < want ? p->file_pages - FILE_MIN_PAGES : want;
-		p->file_pages -= freed;
-		p->pgscan += freed;
-		stall(p, freed * plant_cost.file_drop_page);
-	}
+	freed = drop_files(p, want);
 	while (freed < want && p->anon_pages && looks--)
 		freed += reclaim_one(p);
 	p->pgsteal += freed;
