@@ -201,6 +201,7 @@ void engine_replan(struct engine *e)
 	if (loop_reconfigure(e->loop, e->config, &p) < 0)
 		log_err("out of memory: the old plan stands");
 	e->replan = false;
+	e->replanned = true;
 }
 
 /* ---- writing ----------------------------------------------------------- */
@@ -334,7 +335,7 @@ void engine_apply(struct engine *e)
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		any |= give_back(e, &e->knobs[i]);
 	if (any) {
-		loop_applied(e->loop, engine_now_usec());
+		loop_applied(e->loop, e->loop->now_usec);
 		engine_tell_changed(e);
 	}
 	if (e->replan) {

@@ -110,6 +110,8 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 			loop_observe(e->loop, n->group, &s);
 		}
 	}
+	if (fresh)
+		engine_sample_first(e, n->group);
 	engine_schedule(e);
 }
 

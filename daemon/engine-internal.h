@@ -2,7 +2,8 @@
 /*
  * The engine's insides, shared by its files only: engine.c (life and ticks),
  * engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
- * written, changed by others), engine-status.c (what is told about it).
+ * written, changed by others), engine-status.c (what is told about it),
+ * engine-sample.c (what the loop saw, for traces).
  */
 #ifndef MTHPD_ENGINE_INTERNAL_H
 #define MTHPD_ENGINE_INTERNAL_H
@@ -69,6 +70,9 @@ struct engine {
 	uint64_t cgroups_seen, wakeups;
 	struct host_sample host_now;
 	struct history history;
+	struct engine_sampler *sampler; /* NULL until somebody listens */
+	bool replanned;			/* since the last tick */
+	uint64_t dying_cgroups;
 	const struct engine_observer *observers[ENGINE_OBSERVERS_MAX];
 	unsigned n_observers;
 	struct {
@@ -115,5 +119,15 @@ void engine_apply(struct engine *e);
 void engine_audit_files(struct engine *e);
 void engine_replan(struct engine *e);
 struct engine_knob *engine_knob(struct engine *e, const char *path);
+
+/* ---- engine-sample.c */
+/* Around each step of the loop: before loop_begin(), and between loop_decide()
+ * and the writing. @always: what is wanted is written even if it is not new;
+ * @applies: it is now. */
+void engine_sample_begin(struct engine *e, uint64_t now_usec);
+void engine_sample_end(struct engine *e, bool held, bool always, bool applies);
+/* A group that was just added to the loop, with its first look. */
+void engine_sample_first(struct engine *e, const struct loop_group *g);
+void engine_sample_free(struct engine *e);
 
 #endif

@@ -134,6 +134,7 @@ void engine_sample_host(struct engine *e, uint64_t now_usec)
 		.dying_cgroups = dying_cgroups(e),
 	};
 
+	e->dying_cgroups = in.dying_cgroups;
 	host_sample_read(e->root_fd, now_usec, &e->host_now);
 	for (unsigned i = 0; i < p->n_sizes; i++) {
 		stats[i] = absent;
@@ -189,9 +190,20 @@ void engine_schedule(struct engine *e)
 	arm(e->tick, due > now ? due - now : 1);
 }
 
-static void decide(struct engine *e)
+static void begin(struct engine *e, uint64_t now_usec)
 {
-	if (loop_decide(e->loop, baseline_hold(e->baseline) != NULL))
+	engine_sample_begin(e, now_usec);
+	loop_begin(e->loop, now_usec);
+}
+
+/* @always: writes what is wanted even if it was wanted before. */
+static void decide(struct engine *e, bool always)
+{
+	bool held = baseline_hold(e->baseline) != NULL;
+	bool applies = loop_decide(e->loop, held) || always;
+
+	engine_sample_end(e, held, always, applies);
+	if (applies)
 		engine_apply(e);
 }
 
@@ -200,13 +212,13 @@ static void tick(struct engine *e)
 	uint64_t now = engine_now_usec();
 	bool foreign = e->loop->foreign;
 
-	loop_begin(e->loop, now);
+	begin(e, now);
 	e->loop->foreign = foreign;
 	engine_sample_host(e, now);
 	if (e->start_pending)
 		e->start_pending = engine_look_at_more(e, now);
 	engine_observe_groups(e, now);
-	decide(e);
+	decide(e, false);
 	engine_retire(e, now);
 }
 
@@ -251,8 +263,8 @@ static void on_audit(evutil_socket_t fd, short what, void *userdata)
 	if (!evtimer_pending(e->tick, NULL))
 		host_sample_read(e->root_fd, now, &e->host_now);
 	engine_audit_groups(e, now);
-	loop_begin(e->loop, now);
-	decide(e);
+	begin(e, now);
+	decide(e, false);
 	notify_status(e);
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);
@@ -455,6 +467,7 @@ void engine_free(struct engine *e)
 	if (!e)
 		return;
 	engine_groups_free(e);
+	engine_sample_free(e);
 	loop_free(e->loop);
 	if (e->host)
 		free(e->host->path);
@@ -508,8 +521,8 @@ int engine_reload(struct engine *e)
 	choose_audit(e);
 	arm(e->audit, e->audit_usec);
 	config_free(old);
-	loop_begin(e->loop, engine_now_usec());
-	decide(e);
+	begin(e, engine_now_usec());
+	decide(e, false);
 	engine_schedule(e);
 	engine_tell_changed(e);
 	log_info("configuration reloaded");
@@ -536,9 +549,8 @@ int engine_release(struct engine *e)
 	if (r == 0)
 		log_info("released");
 	engine_tell_changed(e);
-	loop_begin(e->loop, engine_now_usec());
-	decide(e);
-	engine_apply(e);
+	begin(e, engine_now_usec());
+	decide(e, true);
 	engine_schedule(e);
 	return r;
 }

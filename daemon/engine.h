@@ -71,6 +71,9 @@ json_t *engine_history(struct engine *e, unsigned n);
 json_t *engine_verify(struct engine *e, bool *ret_ok);
 /* @cgroup NULL = the whole. -ENOENT when there is no such group. */
 int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t **ret_facts);
+/* The header of a trace that begins now, and a decision of the running tick. */
+json_t *engine_trace_header(struct engine *e);
+json_t *engine_decision_json(struct engine *e, const struct decision *d);
 /* What mthpd can do here, one line per capability, to stderr. */
 void engine_print_features(struct engine *e);
 

@@ -3,8 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "trace.h"
 
 const struct decision *history_add(struct history *h, const struct decision *d)
 {
@@ -36,24 +37,8 @@ void history_set_group(struct decision *d, const char *path)
 
 json_t *json_from_bytes(const char *s)
 {
-	json_t *j = json_string(s);
-	size_t n = strlen(s), o = 0;
-	char *buf;
+	json_t *j = trace_bytes_json(s);
 
-	if (j)
-		return j;
-	buf = malloc(n * 4 + 1);
-	if (!buf)
-		return json_null();
-	for (size_t i = 0; i < n; i++) {
-		if ((unsigned char)s[i] < 0x80)
-			buf[o++] = s[i];
-		else
-			o += (size_t)snprintf(buf + o, 5, "\\x%02x", (unsigned)(unsigned char)s[i]);
-	}
-	buf[o] = '\0';
-	j = json_string(buf);
-	free(buf);
 	return j ? j : json_null();
 }
 

@@ -24,6 +24,9 @@ static const char description[] =
 	"method Features() -> (features: object)\n"
 	"# Differences between what is wanted and what the files hold.\n"
 	"method Verify() -> (ok: bool, differences: []object)\n"
+	"# With more: each decision; with samples also the header of a trace, in the\n"
+	"# first reply, and each tick as the loop saw it.\n"
+	"method Monitor(samples: ?bool) -> (decision: ?object, sample: ?object)\n"
 	"# For root: the configuration is read again; a faulty one changes nothing.\n"
 	"method Reload() -> ()\n"
 	"# For root: freezes all switches, over a restart too.\n"
@@ -186,12 +189,71 @@ static int restore(const struct varlink_call *call, void *userdata, json_t **ret
 	return -EIO;
 }
 
+/* ---- Monitor ----------------------------------------------------------- */
+
+enum topic { TOPIC_DECISIONS, TOPIC_SAMPLES };
+
+static int monitor(const struct varlink_call *call, void *userdata, json_t **ret_parameters,
+	const char **ret_error)
+{
+	json_t *v = json_object_get(call->parameters, "samples");
+	bool samples = json_is_true(v);
+	int r;
+
+	if (v && !json_is_null(v) && !json_is_boolean(v))
+		return invalid("samples", ret_parameters, ret_error);
+	r = varlink_stream_start(call->client, samples ? TOPIC_SAMPLES : TOPIC_DECISIONS);
+	if (r < 0)
+		return r;
+	*ret_parameters = json_pack(
+		"{s:n, s:o}", "decision", "sample", samples ? engine_trace_header(userdata) : json_null());
+	return *ret_parameters ? 0 : -ENOMEM;
+}
+
+struct monitor {
+	struct engine *engine;
+	struct varlink_server *server;
+};
+
+static bool monitor_wants_samples(void *userdata)
+{
+	const struct monitor *m = userdata;
+
+	return varlink_stream_count(m->server, TOPIC_SAMPLES) > 0;
+}
+
+static void monitor_sample(json_t *tick, void *userdata)
+{
+	const struct monitor *m = userdata;
+	json_t *j = json_pack("{s:n, s:O}", "decision", "sample", tick);
+
+	varlink_stream_publish(m->server, TOPIC_SAMPLES, j);
+	json_decref(j);
+}
+
+static void monitor_decision(const struct decision *d, void *userdata)
+{
+	const struct monitor *m = userdata;
+	json_t *j;
+
+	if (!varlink_stream_count(m->server, TOPIC_SAMPLES) &&
+		!varlink_stream_count(m->server, TOPIC_DECISIONS))
+		return;
+	j = json_pack("{s:o, s:n}", "decision", engine_decision_json(m->engine, d), "sample");
+	varlink_stream_publish(m->server, TOPIC_SAMPLES, j);
+	varlink_stream_publish(m->server, TOPIC_DECISIONS, j);
+	json_decref(j);
+}
+
+/* ---- the table --------------------------------------------------------- */
+
 static const struct varlink_method methods[] = {
 	{ .name = "org.mthpd1.GetStatus", .handler = get_status },
 	{ .name = "org.mthpd1.Explain", .handler = explain },
 	{ .name = "org.mthpd1.History", .handler = history },
 	{ .name = "org.mthpd1.Features", .handler = features },
 	{ .name = "org.mthpd1.Verify", .handler = verify },
+	{ .name = "org.mthpd1.Monitor", .stream = true, .handler = monitor },
 	{ .name = "org.mthpd1.Reload", .root_only = true, .handler = reload },
 	{ .name = "org.mthpd1.Hold", .root_only = true, .handler = hold },
 	{ .name = "org.mthpd1.Release", .root_only = true, .handler = release },
@@ -212,10 +274,27 @@ static struct varlink_info info = {
 int service_new(struct event_base *base, const char *runtime_dir, struct engine *e,
 	struct varlink_server **ret)
 {
+	static struct monitor m;
+	static const struct engine_observer observer = {
+		.decision = monitor_decision,
+		.wants_samples = monitor_wants_samples,
+		.sample = monitor_sample,
+		.userdata = &m,
+	};
 	char path[PATH_MAX];
+	int r;
 
 	if (snprintf(path, sizeof(path), "%s/org.mthpd1", runtime_dir) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	info.userdata = e;
-	return varlink_server_new(base, path, &info, ret);
+	r = varlink_server_new(base, path, &info, ret);
+	if (r < 0)
+		return r;
+	m = (struct monitor){ .engine = e, .server = *ret };
+	r = engine_observe(e, &observer);
+	if (r < 0) {
+		varlink_server_free(*ret);
+		*ret = NULL;
+	}
+	return r;
 }

@@ -139,6 +139,19 @@ static int drop_others(struct replay *r)
 	return 0;
 }
 
+static void drop_gone(struct replay *r)
+{
+	const struct trace_tick *t = &r->tick;
+
+	for (size_t i = 0; i < t->n_groups; i++) {
+		struct loop_group *g =
+			t->groups[i].gone ? find_group(r->loop, t->groups[i].id, i) : NULL;
+
+		if (g)
+			group_free(r->loop, g);
+	}
+}
+
 /* Groups that came before the tick (@late: during it) with their first look. */
 static int add_groups(struct replay *r, bool late)
 {
@@ -148,7 +161,7 @@ static int add_groups(struct replay *r, bool late)
 		const struct trace_group *in = &t->groups[i];
 		struct loop_group *g = find_group(r->loop, in->id, i);
 
-		if (in->late != late)
+		if (in->late != late || (late && in->gone))
 			continue;
 		if (!g) {
 			if (value_known(in->added_usec))
@@ -219,13 +232,6 @@ static void observe(struct replay *r)
 		loop_observe(r->loop, g, &t->groups[i].sample);
 		note_pressure(r, g, &pressed);
 	}
-	for (size_t i = 0; i < t->n_groups; i++) {
-		struct loop_group *g =
-			t->groups[i].gone ? find_group(r->loop, t->groups[i].id, i) : NULL;
-
-		if (g)
-			group_free(r->loop, g);
-	}
 	if (pressed && r->sum.ticks > 0)
 		r->sum.pressed_usec += t->now_usec - r->last_usec;
 }
@@ -286,7 +292,7 @@ static bool apply_one(struct replay *r, const struct loop_want *w, const json_t 
 		return false;
 	r->now_want[r->n_now] = *w;
 	*d = (struct trace_decision){
-		.now_usec = r->tick.now_usec,
+		.now_usec = r->loop->now_usec,
 		.realtime_usec = r->header.realtime_usec + (r->tick.now_usec - r->header.now_usec),
 		.number = ++r->decisions,
 		.knob = r->now_want[r->n_now].path,
@@ -323,7 +329,7 @@ static void apply(struct replay *r, const json_t *not_written)
 	for (unsigned i = 0; i < r->n_knobs; i++)
 		any |= give_back(r, &r->knobs[i], not_written);
 	if (any)
-		loop_applied(r->loop, r->tick.now_usec);
+		loop_applied(r->loop, r->loop->now_usec);
 }
 
 bool replay_same(const struct trace_decision *a, const struct trace_decision *b)
@@ -396,6 +402,7 @@ static int reconfigure(struct replay *r)
 
 	if (r->tick.has_tree)
 		r->tree = r->tick.tree;
+	r->loop->now_usec = value_or(r->tick.reconfigured_usec, r->last_usec);
 	if (r->tick.config_text)
 		e = load_config(r, r->tick.config_text, &c);
 	if (e < 0)
@@ -479,11 +486,13 @@ static int run_tick(struct replay *r, const json_t *not_written)
 		hostrules_rebase(&r->loop->host);
 	loop_begin(r->loop, t->now_usec);
 	r->loop->foreign = t->foreign;
-	observe(r);
+	drop_gone(r);
 	e = add_groups(r, true);
 	if (e < 0)
 		return e;
+	observe(r);
 	r->n_now = 0;
+	r->loop->now_usec = value_or(t->decided_usec, t->now_usec);
 	changed = loop_decide(r->loop, t->held);
 	if (changed || t->apply)
 		apply(r, not_written);
@@ -598,7 +607,8 @@ static int take_decision(struct replay *r, json_t *j)
 	struct trace_decision d;
 	int e = trace_decision_get(j, &d, r->why);
 
-	if (e == 0 && (!r->has_tick || d.now_usec != r->tick.now_usec))
+	if (e == 0 && (!r->has_tick ||
+			      d.now_usec != value_or(r->tick.decided_usec, r->tick.now_usec)))
 		e = trace_fault(r->why, "decision: its tick does not stand before it");
 	if (e == 0 && r->n_was == RECORDED_MAX)
 		e = trace_fault(r->why, "decision: too many of them in one tick");

@@ -521,6 +521,8 @@ static int get_tick(const json_t *j, struct trace_tick *t, struct trace_why *why
 	int r;
 
 	if (trace_get_value(j, what, "now_usec", true, &t->now_usec, why) < 0 ||
+		trace_get_value(j, what, "decided_usec", false, &t->decided_usec, why) < 0 ||
+		trace_get_value(j, what, "reconfigured_usec", false, &t->reconfigured_usec, why) < 0 ||
 		trace_get_bool(j, what, "held", &t->held, why) < 0 ||
 		trace_get_bool(j, what, "foreign", &t->foreign, why) < 0 ||
 		trace_get_bool(j, what, "rebased", &t->rebased, why) < 0 ||

@@ -17,7 +17,7 @@
  *             "khugepaged", "dying_cgroups", "sizes" (statistics), "groups"
  *             ("id", "path", "policy", "sample"); "held", "foreign",
  *             "rebased", "apply" where true; "tree" and "config" where they
- *             are others than before; "stands" that changed by other hands;
+ *             are others than before, since "reconfigured_usec"; "stands" that changed by other hands;
  *             "unwritten" files, which the last tick's decisions did not reach
  *   decision  one change of one file, as in mthpctl history, with "now_usec" of
  *             its tick, whose line stands before it
@@ -98,7 +98,8 @@ struct trace_group {
 };
 
 struct trace_tick {
-	uint64_t now_usec;
+	uint64_t now_usec, decided_usec; /* decided: absent = now */
+	uint64_t reconfigured_usec;	 /* absent = at the tick before */
 	bool held, foreign, rebased, apply;
 	bool has_host, has_tree;
 	struct host_sample host;
