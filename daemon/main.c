@@ -20,13 +20,14 @@
 #include "baseline.h"
 #include "engine.h"
 #include "log.h"
+#include "replay.h"
 #include "service.h"
 
 #define DEFAULT_RUNTIME_DIR "/run/mthpd"
 #define EX_USAGE 2
 
 struct arguments {
-	const char *config, *root, *runtime_dir;
+	const char *config, *root, *runtime_dir, *replay;
 	bool dry_run, check_config, restore, restore_exit;
 };
 
@@ -44,23 +45,27 @@ static void usage(FILE *f)
 	      "  --dry-run          decide and report, write nothing\n"
 	      "  --restore[=exit]   put back what an earlier mthpd changed, and exit;\n"
 	      "                     =exit: only if RestoreOnExit was yes\n"
+	      "  --replay=TRACE     print what would have been decided in a recorded trace, with\n"
+	      "                     its own configuration or that of --config, and exit (0, 65)\n"
 	      "  --root=DIR         look for /sys and /proc below DIR\n"
 	      "  --runtime-dir=DIR  socket and journal of start values (default " DEFAULT_RUNTIME_DIR ")\n"
 	      "  --version, --help\n\n"
-	      "Exit codes: 0, 1 (failed), 2 (usage), 69 (nothing to steer here), 78 (configuration).\n",
+	      "Exit codes: 0, 1 (failed), 2 (usage), 65 (not a trace), 69 (nothing to steer here),\n"
+	      "78 (configuration).\n",
 		f);
 }
 
 /* 0 = go on, otherwise exit with *ret_code. */
 static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_code)
 {
-	enum { CONFIG = 256, ROOT, RUNTIME, DRY, CHECK, RESTORE, VERSION, HELP };
+	enum { CONFIG = 256, ROOT, RUNTIME, DRY, CHECK, REPLAY, RESTORE, VERSION, HELP };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "root", required_argument, NULL, ROOT },
 		{ "runtime-dir", required_argument, NULL, RUNTIME },
 		{ "dry-run", no_argument, NULL, DRY },
 		{ "check-config", no_argument, NULL, CHECK },
+		{ "replay", required_argument, NULL, REPLAY },
 		{ "restore", optional_argument, NULL, RESTORE },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
@@ -85,6 +90,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 			break;
 		case CHECK:
 			a->check_config = true;
+			break;
+		case REPLAY:
+			a->replay = optarg;
 			break;
 		case RESTORE:
 			a->restore = true;
@@ -264,6 +272,8 @@ int main(int argc, char **argv)
 		return check_config(&a);
 	if (a.restore)
 		return restore(&a);
+	if (a.replay)
+		return replay_command(a.replay, a.config, stdout, stderr);
 	r = config_load(a.config, a.root, on_fault, stderr, &config);
 	if (r < 0) {
 		fprintf(stderr, "mthpd: the configuration has faults: nothing was started, nothing was written\n");
