@@ -81,10 +81,18 @@ $(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c tests/fixtures/errno-shim.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 -g -fPIC -shared $< -o $@ -ldl
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(DAEMON_SRC)
+FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_OBJ := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(DAEMON_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
+
+$(BUILD)/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		$(PKG_CFLAGS) $^ -o $@ $(PKG_LIBS)
+	@echo "  CLANG   $<"
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_OBJ)
+	@mkdir -p $(@D)
+	@echo "  CLANG   $@"
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(PKG_CFLAGS) $^ -o $@ $(PKG_LIBS)
 
 ## all           build/mthpd and build/mthpctl
 ## check-quick   unit tests, simulations, integration tests, lint of the tree; under 60 s
@@ -99,6 +107,7 @@ check: check-quick
 ## check-long    check with all seeds, longer fuzzing
 check-long: check
 	tests/vm/run-tests --long
+	tests/vm/kernel/run --long
 	+$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=120
 
 unit: $(UNIT_BIN) $(BUILD)/errno-shim.so
@@ -109,9 +118,13 @@ sim: $(BUILD)/sim/sim
 
 integration: all $(BUILD)/errno-shim.so
 	python3 tests/integration/run $(BUILD)
+	python3 tests/trace/run $(BUILD)
+	python3 tests/surface/run $(BUILD)
 
 vm: all
 	tests/vm/run-tests
+	tests/vm/systemd/run
+	tests/vm/kernel/run
 
 ## fuzz          every fuzz target for FUZZ_SECONDS (30) each
 FUZZ_SECONDS ?= 30
@@ -181,4 +194,4 @@ deb:
 clean:
 	rm -rf build
 
--include $(LIB_OBJ:.o=.d) $(DAEMON_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(BUILD)/daemon/main.d $(UNIT_BIN:=.d)
+-include $(FUZZ_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(DAEMON_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(BUILD)/daemon/main.d $(UNIT_BIN:=.d)

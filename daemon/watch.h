@@ -23,7 +23,7 @@
 
 /* After a batch with memory.events in it the next is taken this much later:
  * groups at their limit change theirs up to 100 times a second each. */
-#define WATCH_EVENTS_PAUSE_MSEC 100
+#define WATCH_EVENTS_PAUSE_MSEC 500
 
 struct watch;
 
