@@ -162,7 +162,7 @@ class Group:
         self.limit, self.current = limit, current
         self.some = self.full = 0
         self.events = {"low": 0, "high": 0, "max": 0, "oom": 0, "oom_kill": 0, "oom_group_kill": 0}
-        self.stat = {"anon": current, "file": 0, "kernel": 0, "anon_thp": 0, "inactive_anon": 0,
+        self.stat = {"anon": current, "file": 0, "kernel": 0, "anon_thp": current // 2, "inactive_anon": 0,
                      "inactive_file": 0, "file_dirty": 0, "file_writeback": 0, "pgfault": 0,
                      "pgmajfault": 0, "workingset_refault_anon": 0, "workingset_refault_file": 0,
                      "pgscan": 0, "pgsteal": 0, "thp_fault_alloc": 0, "thp_collapse_alloc": 0}
@@ -220,13 +220,20 @@ class Group:
         self.save()
 
     def hot(self, seconds, some=0.7, full=0.4, refaults=3000, hits=60, faults=3000):
-        """Over-committed: so much happens in `seconds` of a group that thrashes at its limit."""
+        """Over-committed: so much happens in `seconds` of a group that thrashes at its
+        limit, with three pages swapped in by each major fault."""
         def n(per_sec):
             return max(1, round(per_sec * seconds)) if per_sec else 0
 
         self.step(some_usec=n(some * 1e6), full_usec=n(full * 1e6), events={"max": n(hits)},
-                  workingset_refault_anon=n(refaults), pgmajfault=n(refaults), pgfault=n(faults + refaults),
+                  workingset_refault_anon=n(refaults), pgmajfault=n(refaults / 3), pgfault=n(faults + refaults / 3),
                   pgscan=n(refaults), pgsteal=n(refaults))
+
+    def fresh(self, seconds, faults=5000):
+        """Quiet, and much fresh memory is faulted in."""
+        n = round(faults * seconds)
+        self.step(pgfault=n, cpu={"user_usec": n * 50, "system_usec": n * 5})
+        self.tree.add_vmstat(pgfault=n)
 
     def unlink(self, name):
         os.remove(self.tree.path("%s/%s/%s" % (CG, self.path, name)))
