@@ -305,6 +305,8 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 	loop_observe(e->loop, n->group, &s);
 	wake = controller_wake_usec(&n->group->ctl, now_usec);
 	n->next_look_usec = now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ? 0 : wake;
+	if (n == e->host && n->next_look_usec == VALUE_ABSENT)
+		n->next_look_usec = now_usec + HOST_POLL_USEC;
 }
 
 /* A cheap look at a group that nothing watches: pressure above the low mark or
@@ -422,7 +424,7 @@ void engine_retire(struct engine *e, uint64_t now_usec)
 
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
 {
-	uint64_t due = e->polling || e->host || e->start_pending ? 0 : VALUE_ABSENT;
+	uint64_t due = e->polling || e->start_pending ? 0 : VALUE_ABSENT;
 
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
 		const struct node *n = e->loop->groups[i]->owner;

@@ -29,6 +29,8 @@
 /* Groups looked at in one audit when the machine uses this much fresh memory. */
 #define SURVEY_GROUPS 64
 #define SURVEY_PAGES_PER_SEC 1000
+/* Without cgroups nothing announces trouble: the quiet machine is polled. */
+#define HOST_POLL_USEC UINT64_C(5000000)
 /* Groups whose trigger is tried again in one audit. */
 #define RETRY_TRIGGERS 32
 #define DEGRADED_MAX 24
