@@ -59,6 +59,7 @@ struct engine {
 	struct event *tick, *audit;
 	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
 	unsigned n_knobs;
+	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
 	uint64_t *due; /* scratch of engine_observe_groups() */
@@ -94,6 +95,8 @@ void engine_schedule(struct engine *e);
 void engine_sample_host(struct engine *e, uint64_t now_usec);
 
 void engine_tell_changed(struct engine *e);
+/* Why nothing may move; NULL = no hold. */
+const char *engine_held(const struct engine *e);
 
 /* ---- engine-groups.c */
 int engine_groups_init(struct engine *e);

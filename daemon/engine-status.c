@@ -20,7 +20,7 @@ static const char *state_word(const struct engine *e)
 {
 	if (e->stopped)
 		return "off";
-	if (baseline_hold(e->baseline))
+	if (engine_held(e))
 		return "held";
 	if (e->dry_run)
 		return "dry-run";
@@ -287,23 +287,42 @@ json_t *engine_features(struct engine *e)
 	return caps_to_json(&e->caps);
 }
 
+static void read_switches(struct engine *e, struct thp_tree *ret)
+{
+	if (thp_tree_read(e->thp_fd, e->tree_base.page_kb, ret) < 0)
+		*ret = e->tree_base;
+}
+
+static json_t *summary_json(struct engine *e, const struct thp_tree *now)
+{
+	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", MTHPD_VERSION, "state", state_word(e),
+		"degraded", degraded_json(e), "sizes", sizes_json(e, now), "counters", counters_json(e));
+}
+
+json_t *engine_summary(struct engine *e)
+{
+	struct thp_tree now;
+
+	read_switches(e, &now);
+	return summary_json(e, &now);
+}
+
 json_t *engine_status(struct engine *e)
 {
 	struct thp_tree now;
 	size_t omitted;
-	json_t *groups, *j;
+	json_t *j;
 
-	if (thp_tree_read(e->thp_fd, e->tree_base.page_kb, &now) < 0)
-		now = e->tree_base;
-	groups = groups_json(e, &omitted);
-	j = json_pack("{s:s, s:s, s:o, s:{s:s, s:o}, s:o, s:o, s:o, s:o, s:o}", "version", MTHPD_VERSION,
-		"state", state_word(e), "degraded", degraded_json(e), "kernel", "release", e->caps.release,
-		"features", engine_features(e), "sizes", sizes_json(e, &now), "khugepaged",
-		khugepaged_json(e, &now), "defrag", knob_text(e, "defrag", choice_value(&now.defrag)),
-		"cgroups", groups, "counters", counters_json(e));
+	read_switches(e, &now);
+	j = summary_json(e, &now);
 	if (!j)
 		return NULL;
-	json_object_set_new(j, "hold", string_or_null(baseline_hold(e->baseline)));
+	json_object_set_new(j, "kernel", json_pack("{s:s, s:o}", "release", e->caps.release, "features",
+		engine_features(e)));
+	json_object_set_new(j, "khugepaged", khugepaged_json(e, &now));
+	json_object_set_new(j, "defrag", knob_text(e, "defrag", choice_value(&now.defrag)));
+	json_object_set_new(j, "cgroups", groups_json(e, &omitted));
+	json_object_set_new(j, "hold", string_or_null(engine_held(e)));
 	json_object_set_new(j, "top_level", string_or_null(choice_value(&now.enabled)));
 	json_object_set_new(j, "cgroups_omitted", json_integer((json_int_t)omitted));
 	json_object_set_new(j, "swap", json_pack("{s:s, s:o, s:o}", "state",
@@ -337,7 +356,7 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 			!strcmp(actual, w->value))
 			continue;
 		json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s}", "path", k->path, "wanted",
-			w->value, "actual", actual, "why", baseline_hold(e->baseline) ? "held" :
+			w->value, "actual", actual, "why", engine_held(e) ? "held" :
 			e->dry_run ? "dry run" : actuator_read_only(e->actuator) ? "read-only" :
 			"changed by somebody else, or refused by the kernel"));
 	}
@@ -409,8 +428,8 @@ static void explain_whole(struct engine *e, FILE *f)
 		e->caps.release, e->loop->decisions);
 	for (unsigned i = 0; i < e->n_degraded; i++)
 		fprintf(f, "Degraded: %s.\n", e->degraded[i].text);
-	if (baseline_hold(e->baseline))
-		fprintf(f, "A hold freezes all switches: %s.\n", baseline_hold(e->baseline));
+	if (engine_held(e))
+		fprintf(f, "A hold freezes all switches: %s.\n", engine_held(e));
 	if (e->loop->host.swap != SWAP_UNKNOWN)
 		fprintf(f, "Swap: %s.\n", swap_state_to_string(e->loop->host.swap));
 	if (e->loop->dying)

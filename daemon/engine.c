@@ -199,7 +199,7 @@ static void begin(struct engine *e, uint64_t now_usec)
 /* @always: writes what is wanted even if it was wanted before. */
 static void decide(struct engine *e, bool always)
 {
-	bool held = baseline_hold(e->baseline) != NULL;
+	bool held = engine_held(e) != NULL;
 	bool applies = loop_decide(e->loop, held) || always;
 
 	engine_sample_end(e, held, always, applies);
@@ -246,7 +246,7 @@ static void notify_status(struct engine *e)
 	for (size_t i = 0; i < e->loop->n_groups; i++)
 		hurt += e->loop->groups[i]->wish.hurt;
 	sd_notifyf(0, "WATCHDOG=1\nSTATUS=%s%zu cgroups, %u hurt, %" PRIu64 " decisions%s%s",
-		baseline_hold(e->baseline) ? "held; " : e->dry_run ? "dry run; " : "",
+		engine_held(e) ? "held; " : e->dry_run ? "dry run; " : "",
 		e->tree ? tree_count(e->tree) - 1 : (size_t)1, hurt, e->loop->decisions,
 		e->n_degraded ? "; degraded: " : "", e->n_degraded ? e->degraded[0].text : "");
 }
@@ -486,6 +486,7 @@ void engine_free(struct engine *e)
 	free(e->root);
 	free(e->runtime_dir);
 	free(e->config_file);
+	free(e->brief_hold);
 	free(e);
 }
 
@@ -539,6 +540,21 @@ int engine_hold(struct engine *e, const char *reason)
 	return r;
 }
 
+const char *engine_held(const struct engine *e)
+{
+	const char *lasting = baseline_hold(e->baseline);
+
+	return lasting ? lasting : e->brief_hold;
+}
+
+static void go_on(struct engine *e)
+{
+	engine_tell_changed(e);
+	begin(e, engine_now_usec());
+	decide(e, !engine_held(e));
+	engine_schedule(e);
+}
+
 int engine_release(struct engine *e)
 {
 	int r;
@@ -548,11 +564,28 @@ int engine_release(struct engine *e)
 	r = baseline_set_hold(e->baseline, NULL);
 	if (r == 0)
 		log_info("released");
-	engine_tell_changed(e);
-	begin(e, engine_now_usec());
-	decide(e, true);
-	engine_schedule(e);
+	go_on(e);
 	return r;
+}
+
+int engine_hold_briefly(struct engine *e, const char *reason)
+{
+	char *copy = reason ? strdup(reason) : NULL;
+	bool ends = e->brief_hold && !reason;
+
+	if (reason && !copy)
+		return -ENOMEM;
+	free(e->brief_hold);
+	e->brief_hold = copy;
+	if (reason)
+		log_info("held while the one who asked is there: %s", reason);
+	else if (ends)
+		log_info("that hold has ended");
+	if (ends)
+		go_on(e);
+	else
+		engine_tell_changed(e);
+	return 0;
 }
 
 int engine_restore(struct engine *e)

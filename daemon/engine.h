@@ -42,6 +42,9 @@ int engine_reload(struct engine *e);
 /* A hold freezes all switches where they are, over a restart too. */
 int engine_hold(struct engine *e, const char *reason);
 int engine_release(struct engine *e);
+/* A second hold, which ends with the daemon: for callers that see when whoever
+ * asked for it has gone (the bus). NULL ends it. Both may stand at once. */
+int engine_hold_briefly(struct engine *e, const char *reason);
 /* Puts the baseline back and holds. Number of failures. */
 int engine_restore(struct engine *e);
 
@@ -66,6 +69,8 @@ int engine_observe(struct engine *e, const struct engine_observer *o);
 
 /* All return new references. */
 json_t *engine_status(struct engine *e);
+/* The members version, state, degraded, sizes and counters of the status. */
+json_t *engine_summary(struct engine *e);
 json_t *engine_features(struct engine *e);
 json_t *engine_history(struct engine *e, unsigned n);
 json_t *engine_verify(struct engine *e, bool *ret_ok);
