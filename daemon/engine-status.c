@@ -374,8 +374,8 @@ static void explain_sizes(struct engine *e, FILE *f)
 		if (!w->is_size || !strcmp(w->value, baseline_or(e, w->path, w->value)))
 			continue;
 		fprintf(f, "%s should be %s instead of %s: %s%s%s.\n", w->path, w->value,
-			baseline_or(e, w->path, "?"), reason_text(w->reason), w->cause ? " Cause: " : "",
-			w->cause ? w->cause->path : "");
+			baseline_or(e, w->path, "?"), reason_text(w->reason), w->cause ? ". Cause: " : "",
+			!w->cause ? "" : *w->cause->path ? w->cause->path : "this machine");
 	}
 }
 
@@ -401,7 +401,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	const char *pattern = NULL;
 	const struct config_policy *p = config_policy_for(e->config, n->path, &pattern);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
-	uint64_t now = engine_now_usec();
+	uint64_t now = engine_now_usec(), largest_kb;
 
 	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(n, p),
 		reason_text(group_reason(n, p)));
@@ -409,8 +409,12 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);
 	if (!c)
 		return;
-	fprintf(f, "It is at rung %u of %u: folios up to %" PRIu64 "K.\n", c->rung,
-		plan_top(&e->loop->plan), plan_largest_on_kb(&e->loop->plan, c->rung, c->raised));
+	largest_kb = plan_largest_on_kb(&e->loop->plan, c->rung, c->raised);
+	if (largest_kb)
+		fprintf(f, "It is at rung %u of %u: folios up to %" PRIu64 "K.\n", c->rung,
+			plan_top(&e->loop->plan), largest_kb);
+	else
+		fprintf(f, "It is at rung %u of %u: no large folios.\n", c->rung, plan_top(&e->loop->plan));
 	explain_numbers(c, f);
 	if (c->hold_until_usec > now)
 		fprintf(f, "The next step up waits %.0f s more (hold %.0f s).\n",
