@@ -64,7 +64,7 @@ thp_enabled_sizes() {
 
 # Every writable file below transparent_hugepage with its value, one per line.
 thp_snapshot() {
-	find $THP -type f ! -path '*/stats/*' | sort | while read -r thp_file; do
+	find $THP -type f -perm -200 ! -path '*/stats/*' | sort | while read -r thp_file; do
 		printf '%s: %s\n' "$thp_file" "$(cat "$thp_file")"
 	done
 }
