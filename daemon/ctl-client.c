@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -136,16 +137,18 @@ static int parse_reply(const char *text, struct ctl_reply *ret)
 	return 0;
 }
 
-int ctl_call(const char *path, const char *method, json_t *parameters, int timeout_msec,
-	struct ctl_reply *ret)
+/* Connects and sends the call. The descriptor, or -errno. */
+static int send_call(
+	const char *path, const char *method, json_t *parameters, bool more, int64_t deadline)
 {
-	int64_t deadline = now_msec() + timeout_msec;
 	json_t *message = json_pack("{s:s,s:o*}", "method", method, "parameters", parameters);
-	_cleanup_free_ char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-	_cleanup_free_ char *reply = NULL;
+	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
+	if (message && more)
+		json_object_set_new(message, "more", json_true());
+	text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 	json_decref(message);
 	if (!text)
 		return -ENOMEM;
@@ -153,9 +156,115 @@ int ctl_call(const char *path, const char *method, json_t *parameters, int timeo
 	if (fd < 0)
 		return fd;
 	r = send_all(fd, text, strlen(text) + 1, deadline);
-	if (r == 0)
-		r = receive(fd, deadline, &reply);
+	return r < 0 ? r : take_fd(&fd);
+}
+
+int ctl_call(const char *path, const char *method, json_t *parameters, int timeout_msec,
+	struct ctl_reply *ret)
+{
+	int64_t deadline = now_msec() + timeout_msec;
+	_cleanup_free_ char *reply = NULL;
+	_cleanup_close_ int fd = send_call(path, method, parameters, false, deadline);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = receive(fd, deadline, &reply);
 	return r < 0 ? r : parse_reply(reply, ret);
+}
+
+struct ctl_stream {
+	int fd;
+	char *buf;
+	size_t len, size;
+};
+
+int ctl_stream_open(const char *path, const char *method, json_t *parameters, int timeout_msec,
+	struct ctl_stream **ret)
+{
+	struct ctl_stream *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		json_decref(parameters);
+		return -ENOMEM;
+	}
+	s->fd = send_call(path, method, parameters, true, now_msec() + timeout_msec);
+	if (s->fd < 0) {
+		int r = s->fd;
+
+		free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* Takes the first message off the buffer: 1, 0 when it is not there yet, -errno. */
+static int take_message(struct ctl_stream *s, struct ctl_reply *ret)
+{
+	char *end = s->len ? memchr(s->buf, '\0', s->len) : NULL;
+	size_t used;
+	int r;
+
+	if (!end)
+		return s->len > CTL_REPLY_BYTES_MAX ? -EMSGSIZE : 0;
+	r = parse_reply(s->buf, ret);
+	used = (size_t)(end - s->buf) + 1;
+	memmove(s->buf, s->buf + used, s->len - used);
+	s->len -= used;
+	return r < 0 ? r : 1;
+}
+
+static int take_bytes(struct ctl_stream *s)
+{
+	ssize_t n;
+
+	if (s->size - s->len < READ_BYTES) {
+		char *more = realloc(s->buf, s->size + READ_BYTES * 4);
+
+		if (!more)
+			return -ENOMEM;
+		s->buf = more;
+		s->size += READ_BYTES * 4;
+	}
+	n = recv(s->fd, s->buf + s->len, READ_BYTES, 0);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	s->len += (size_t)n;
+	return 0;
+}
+
+int ctl_stream_next(struct ctl_stream *s, int timeout_msec, struct ctl_reply *ret)
+{
+	int64_t deadline = now_msec() + timeout_msec;
+
+	for (;;) {
+		struct pollfd p = {.fd = s->fd, .events = POLLIN};
+		int64_t left = deadline - now_msec();
+		int r = take_message(s, ret);
+
+		if (r != 0)
+			return r < 0 ? r : 0;
+		r = poll(&p, 1, left > 0 ? (int)left : 0);
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			return -ETIMEDOUT;
+		r = take_bytes(s);
+		if (r < 0)
+			return r;
+	}
+}
+
+void ctl_stream_free(struct ctl_stream *s)
+{
+	if (!s)
+		return;
+	close(s->fd);
+	free(s->buf);
+	free(s);
 }
 
 void ctl_reply_done(struct ctl_reply *r)

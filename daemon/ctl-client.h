@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A blocking varlink client for one call. Called by the verbs of mthpctl; gives
- * up after its time and at CTL_REPLY_BYTES_MAX, never retries, never
- * prints.
+ * A blocking varlink client for one call, or for the replies to one call with
+ * "more". Called by the verbs of mthpctl; gives up after its time and at
+ * CTL_REPLY_BYTES_MAX, never retries, never prints.
  */
 #ifndef MTHPD_CTL_CLIENT_H
 #define MTHPD_CTL_CLIENT_H
@@ -26,5 +26,15 @@ struct ctl_reply {
 int ctl_call(const char *path, const char *method, json_t *parameters, int timeout_msec,
 	struct ctl_reply *ret);
 void ctl_reply_done(struct ctl_reply *r);
+
+/* One call with "more": its replies come one by one. */
+struct ctl_stream;
+/* Sends the call (@parameters is stolen, NULL = none). 0 or an error of ctl_call(). */
+int ctl_stream_open(const char *path, const char *method, json_t *parameters, int timeout_msec,
+	struct ctl_stream **ret);
+/* The next reply. Besides the errors of ctl_call(): -ETIMEDOUT nothing came within
+ * @timeout_msec, -EINTR a signal came first; both leave the stream as it was. */
+int ctl_stream_next(struct ctl_stream *s, int timeout_msec, struct ctl_reply *ret);
+void ctl_stream_free(struct ctl_stream *s);
 
 #endif

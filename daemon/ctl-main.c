@@ -34,6 +34,12 @@ static const struct verb verbs[] = {
 	{"hold", "[REASON]", "freeze all switches, over a restart too", 1, false, false, ctl_hold},
 	{"release", "[COOKIE]", "end that hold, or all", 1, false, false, ctl_release},
 	{"restore", "", "put the start values back, and hold", 0, false, false, ctl_restore},
+	{"record", "-o TRACE [OPTION...]", "what the loop sees and decides, into a file", 0, false,
+		false, ctl_record},
+	{"replay", "TRACE [--config=FILE]", "what a policy would have decided", 1, false, false,
+		ctl_replay},
+	{"plot", "TRACE -o FILE.svg", "pressure, sizes and decisions as a picture", 1, false, false,
+		ctl_plot},
 	{"metrics", "", "everything in the text format of Prometheus", 0, false, false,
 		ctl_metrics},
 };
@@ -47,12 +53,14 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
 		int used = fprintf(out, "  %s %s", verbs[i].name, verbs[i].arguments);
 
-		fprintf(out, "%*s%s\n", used < 30 ? 30 - used : 1, "", verbs[i].help);
+		fprintf(out, "%*s%s\n", used < 33 ? 33 - used : 1, "", verbs[i].help);
 	}
 	fputs("\n"
 	      "  --socket=PATH               where mthpd listens (" CTL_SOCKET_DEFAULT ")\n"
 	      "  --json                      print the answer as JSON\n"
 	      "  --help, --version\n"
+	      "  record: -o FILE, --duration=T (until it is interrupted), --max-size=S (64M),\n"
+	      "          --anonymize (names of groups and policies are replaced)\n"
 	      "\n"
 	      "CGROUP is a path below /sys/fs/cgroup, with or without that; put -- before one\n"
 	      "that begins with a dash. Exit codes: 0, 1 (the answer is no, or an error),\n"
@@ -105,7 +113,17 @@ static long parse_count(const char *text)
 	return errno == 0 && end != text && *end == '\0' && n >= 0 && n <= INT_MAX ? n : -1;
 }
 
-enum { OPT_SOCKET = 256, OPT_JSON, OPT_PID, OPT_HELP, OPT_VERSION };
+enum {
+	OPT_SOCKET = 256,
+	OPT_JSON,
+	OPT_PID,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_DURATION,
+	OPT_MAX_SIZE,
+	OPT_ANONYMIZE,
+	OPT_CONFIG,
+};
 
 /* Returns -1 to go on, or the exit code. */
 static int take_option(struct ctl *ctl, int option, char **argv)
@@ -121,6 +139,21 @@ static int take_option(struct ctl *ctl, int option, char **argv)
 		ctl->pid = optarg;
 		return parse_count(optarg) > 0 ? -1
 					       : usage_fault(ctl, "not a process number", optarg);
+	case 'o':
+		ctl->output = optarg;
+		return -1;
+	case OPT_DURATION:
+		ctl->duration = optarg;
+		return -1;
+	case OPT_MAX_SIZE:
+		ctl->max_size = optarg;
+		return -1;
+	case OPT_ANONYMIZE:
+		ctl->anonymize = true;
+		return -1;
+	case OPT_CONFIG:
+		ctl->config = optarg;
+		return -1;
 	case 'n':
 		ctl->count = parse_count(optarg);
 		return ctl->count >= 0 ? -1 : usage_fault(ctl, "-n needs a number", optarg);
@@ -137,6 +170,24 @@ static int take_option(struct ctl *ctl, int option, char **argv)
 	}
 }
 
+/* Options that only verbs about traces take. */
+static int check_trace_use(const struct ctl *ctl, const struct verb *v)
+{
+	bool record = v->run == ctl_record, replay = v->run == ctl_replay, plot = v->run == ctl_plot;
+
+	if (ctl->output && !record && !plot)
+		return usage_fault(ctl, "-o is not for", v->name);
+	if ((ctl->duration || ctl->max_size || ctl->anonymize) && !record)
+		return usage_fault(ctl, "--duration, --max-size and --anonymize are not for", v->name);
+	if (ctl->config && !replay)
+		return usage_fault(ctl, "--config is not for", v->name);
+	if (!ctl->output && (record || plot))
+		return usage_fault(ctl, "-o FILE is missing for", v->name);
+	if (ctl->n_args == 0 && (replay || plot))
+		return usage_fault(ctl, "a trace is missing for", v->name);
+	return -1;
+}
+
 static int check_use(const struct ctl *ctl, const struct verb *v)
 {
 	if (ctl->n_args > v->max_args)
@@ -147,7 +198,7 @@ static int check_use(const struct ctl *ctl, const struct verb *v)
 		return usage_fault(ctl, "--pid is not for", v->name);
 	if (ctl->pid && ctl->n_args > 0)
 		return usage_fault(ctl, "either a cgroup or --pid", NULL);
-	return -1;
+	return check_trace_use(ctl, v);
 }
 
 int ctl_main(int argc, char **argv, FILE *out, FILE *err)
@@ -156,6 +207,10 @@ int ctl_main(int argc, char **argv, FILE *out, FILE *err)
 		{"socket", required_argument, NULL, OPT_SOCKET},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"pid", required_argument, NULL, OPT_PID},
+		{"duration", required_argument, NULL, OPT_DURATION},
+		{"max-size", required_argument, NULL, OPT_MAX_SIZE},
+		{"anonymize", no_argument, NULL, OPT_ANONYMIZE},
+		{"config", required_argument, NULL, OPT_CONFIG},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{NULL, 0, NULL, 0},
@@ -166,7 +221,7 @@ int ctl_main(int argc, char **argv, FILE *out, FILE *err)
 
 	optind = 0; /* glibc: from the beginning, also the second time */
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":n:", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, ":n:o:", options, NULL)) >= 0) {
 		code = take_option(&ctl, option, argv);
 		if (code >= 0)
 			return code;

@@ -29,7 +29,7 @@ static int print_json(const struct ctl *ctl, const json_t *value)
 
 /* ---- one call ---- */
 
-static int unreachable(const struct ctl *ctl, int err)
+int ctl_unreachable(const struct ctl *ctl, int err)
 {
 	switch (err) {
 	case -EACCES:
@@ -91,7 +91,7 @@ static char *error_details(const json_t *parameters)
 	return text;
 }
 
-static int explain_error(const struct ctl *ctl, const char *method, const struct ctl_reply *r)
+int ctl_explain_error(const struct ctl *ctl, const char *method, const struct ctl_reply *r)
 {
 	_cleanup_free_ char *details = NULL;
 
@@ -133,9 +133,9 @@ static int call(
 	int err = ctl_call(ctl->socket, method, parameters, CTL_TIMEOUT_MSEC, &r);
 
 	if (err < 0)
-		return unreachable(ctl, err);
+		return ctl_unreachable(ctl, err);
 	if (r.error) {
-		int code = explain_error(ctl, method, &r);
+		int code = ctl_explain_error(ctl, method, &r);
 
 		ctl_reply_done(&r);
 		return code;
@@ -405,14 +405,14 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 		if (!p)
 			return code;
 		if (err < 0)
-			return unreachable(ctl, err);
+			return ctl_unreachable(ctl, err);
 		if (r.error && !strcmp(r.error, "org.mthpd1.NotFound") && *path) {
 			ctl_reply_done(&r);
 			*(slash ? slash : path) = '\0';
 			continue;
 		}
 		if (r.error) {
-			code = explain_error(ctl, "org.mthpd1.Explain", &r);
+			code = ctl_explain_error(ctl, "org.mthpd1.Explain", &r);
 			ctl_reply_done(&r);
 			return code;
 		}

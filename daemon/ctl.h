@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "ctl-client.h"
+
 #define CTL_SOCKET_DEFAULT "/run/mthpd/org.mthpd1"
 
 /* Exit codes of mthpctl(1); the last two are those of sysexits.h. */
@@ -29,6 +31,9 @@ struct ctl {
 	bool json;
 	long count;       /* -n, -1 = not given */
 	const char *pid;  /* --pid, NULL = not given */
+	/* record, replay, plot; NULL = not given */
+	const char *output, *duration, *max_size, *config;
+	bool anonymize;
 	const char *verb;
 	char **args;      /* behind the verb */
 	int n_args;
@@ -54,5 +59,18 @@ int ctl_hold(const struct ctl *ctl);
 int ctl_release(const struct ctl *ctl);
 int ctl_restore(const struct ctl *ctl);
 int ctl_metrics(const struct ctl *ctl);
+
+/* Traces (ctl-trace.c, ctl-plot.c). */
+int ctl_record(const struct ctl *ctl);
+int ctl_replay(const struct ctl *ctl);
+int ctl_plot(const struct ctl *ctl);
+
+/* What a failed call to the daemon (-errno) means; returns the exit code. */
+int ctl_unreachable(const struct ctl *ctl, int err);
+/* The same for an error that it answered. */
+int ctl_explain_error(const struct ctl *ctl, const char *method, const struct ctl_reply *r);
+/* A complaint about the trace @file; CTL_NO. */
+struct trace_why;
+int ctl_complain_trace(const struct ctl *ctl, const char *file, int err, const struct trace_why *why);
 
 #endif
