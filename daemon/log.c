@@ -21,6 +21,11 @@ void log_set_level(enum config_log_level level)
 	max_level = level;
 }
 
+enum config_log_level log_get_level(void)
+{
+	return max_level;
+}
+
 void log_line(enum config_log_level level, const char *format, ...)
 {
 	char line[2048];

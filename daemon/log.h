@@ -10,6 +10,7 @@
 #include "config.h"
 
 void log_set_level(enum config_log_level level);
+enum config_log_level log_get_level(void);
 void log_line(enum config_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

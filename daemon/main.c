@@ -18,6 +18,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "baseline.h"
+#include "bus.h"
 #include "engine.h"
 #include "log.h"
 #include "replay.h"
@@ -28,7 +29,7 @@
 
 struct arguments {
 	const char *config, *root, *runtime_dir, *replay;
-	bool dry_run, check_config, restore, restore_exit;
+	bool dry_run, no_bus, check_config, restore, restore_exit;
 };
 
 struct daemon {
@@ -43,6 +44,7 @@ static void usage(FILE *f)
 	      "  --config=FILE      read FILE and FILE.d/*.conf instead of /etc/mthpd/mthpd.conf\n"
 	      "  --check-config     report the faults of the configuration and exit (0 or 78)\n"
 	      "  --dry-run          decide and report, write nothing\n"
+	      "  --no-bus           stay away from the message bus (D-Bus)\n"
 	      "  --restore[=exit]   put back what an earlier mthpd changed, and exit;\n"
 	      "                     =exit: only if RestoreOnExit was yes\n"
 	      "  --replay=TRACE     print what would have been decided in a recorded trace, with\n"
@@ -58,12 +60,13 @@ static void usage(FILE *f)
 /* 0 = go on, otherwise exit with *ret_code. */
 static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_code)
 {
-	enum { CONFIG = 256, ROOT, RUNTIME, DRY, CHECK, REPLAY, RESTORE, VERSION, HELP };
+	enum { CONFIG = 256, ROOT, RUNTIME, DRY, NO_BUS, CHECK, REPLAY, RESTORE, VERSION, HELP };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "root", required_argument, NULL, ROOT },
 		{ "runtime-dir", required_argument, NULL, RUNTIME },
 		{ "dry-run", no_argument, NULL, DRY },
+		{ "no-bus", no_argument, NULL, NO_BUS },
 		{ "check-config", no_argument, NULL, CHECK },
 		{ "replay", required_argument, NULL, REPLAY },
 		{ "restore", optional_argument, NULL, RESTORE },
@@ -87,6 +90,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 			break;
 		case DRY:
 			a->dry_run = true;
+			break;
+		case NO_BUS:
+			a->no_bus = true;
 			break;
 		case CHECK:
 			a->check_config = true;
@@ -230,6 +236,22 @@ static int run_loop(struct daemon *d)
 	return r;
 }
 
+/* A fake tree has no place on the system's bus; the address of another one says
+ * that it is wanted. */
+static struct bus *start_bus(const struct arguments *a, struct event_base *base, struct engine *e)
+{
+	const char *address = getenv("DBUS_SYSTEM_BUS_ADDRESS");
+	struct bus *bus = NULL;
+	int r;
+
+	if (a->no_bus || (*a->root && !address))
+		return NULL;
+	r = bus_new(base, e, address, &bus);
+	if (r < 0)
+		log_err("message bus: %s", strerror(-r));
+	return bus;
+}
+
 static int run(const struct arguments *a, struct config *config)
 {
 	struct engine_options o = {
@@ -239,6 +261,7 @@ static int run(const struct arguments *a, struct config *config)
 		.dry_run = a->dry_run,
 	};
 	struct varlink_server *server = NULL;
+	struct bus *bus = NULL;
 	struct daemon d = { .base = event_base_new() };
 	int r;
 
@@ -252,10 +275,12 @@ static int run(const struct arguments *a, struct config *config)
 		if (r < 0)
 			log_err("%s/org.mthpd1: %s", a->runtime_dir, strerror(-r));
 		engine_print_features(d.engine);
+		bus = start_bus(a, d.base, d.engine);
 		r = run_loop(&d);
 	}
 	varlink_server_free(server);
 	engine_free(d.engine);
+	bus_free(bus);
 	event_base_free(d.base);
 	return r;
 }
