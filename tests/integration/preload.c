@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * LD_PRELOAD for the integration tests, beside the errno shim: time, delays and
- * inotify's limits, each by a variable of the environment.
+ * LD_PRELOAD for the integration tests, before the errno shim: time, delays and
+ * inotify's limits, each by a variable of the environment; and signals that are
+ * safe with the shim.
  *   MTHP_CLOCK_SPEED=N       the monotonic clock runs N times as fast, and epoll
  *                            timeouts are as much shorter, so that a minute of
  *                            the real daemon's life passes in a few seconds with
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,6 +124,22 @@ int __openat64_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags)
 {
 	return slow_openat("openat64", dirfd, path, flags, 0);
+}
+
+/* ---- signals ------------------------------------------------------------- */
+
+/* The event loop's signal handler writes to a socket. The shim takes a lock in
+ * write(), which the interrupted thread may hold: sockets go round it. */
+ssize_t write(int fd, const void *buf, size_t n)
+{
+	static ssize_t (*next)(int, const void *, size_t);
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+		return syscall(SYS_write, fd, buf, n);
+	if (!next)
+		next = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+	return next(fd, buf, n);
 }
 
 /* ---- inotify --------------------------------------------------------------- */

@@ -154,7 +154,7 @@ def test_descriptor_limit(t):
     for k in range(499):
         light_group(tree, "g%03d.service" % k)
     g = tree.group("last.service", limit=64 * MIB)
-    d = t.daemon(tree, wrapper=("prlimit", "--nofile=64:64", "--"))
+    d = t.daemon(tree, wrapper=("prlimit", "--nofile=64:64", "--"), shim=False)
     equal(len(d.status()["cgroups"]), 500, "groups in status")
     hot(t, g)
     wait(lambda: tree.size(2048) == "never", "the last group is heard")
@@ -242,8 +242,9 @@ def test_nested_groups(t):
     states = {x["path"]: x["state"] for x in d.status()["cgroups"]}
     equal(states.get("kubepods.slice/pod1/ctr/inner"), "run", "state of the lowest group: %s" % states)
     equal(states.get("kubepods.slice/pod1/ctr"), "watch-only", "state of the one above")
-    hot(t, g)
+    drive = hot(t, g)
     wait(lambda: tree.size(2048) == "never", "its pressure is heard")
+    drive.end()
     g.remove()
     wait(lambda: d.group("kubepods.slice/pod1/ctr")["state"] != "watch-only", "without children it is a unit again")
 

@@ -194,8 +194,8 @@ def drop_and_recover(t, tree, back):
     g = tree.group("web.service", limit=64 * MIB, current=64 * MIB - 4096)
     state = {"hot": False}
     t.drive(lambda s: g.hot(s) if state["hot"] else None, FAST)
-    d = t.daemon(tree, base=DEFAULTS, speed=FAST)
     g.step(current=10 * MIB)
+    d = t.daemon(tree, base=DEFAULTS, speed=FAST)
     d.ticks(10)
     equal(d.writes("max_ptes_none"), [], "writes in ten quiet samples")
     g.step(current=64 * MIB - 4096)
@@ -251,9 +251,10 @@ def test_fallback_dominated(t):
     wait(lambda: tree.size(64) == "never", "64 kB goes")
     equal(d.size(64)["reason"], "fallback-dominated", "reason")
     state["on"] = False
-    d.ticks(10)
-    equal([w.path.split("/")[-2] for w in size_writes(d)], ["hugepages-64kB"], "sizes written")
     wait(lambda: tree.size(64) == "always", "64 kB is tried again")
+    equal({w.path.split("/")[-2] for w in size_writes(d)}, {"hugepages-64kB"}, "sizes written")
+    times = [x["realtime_usec"] / 1e6 * FAST for x in d.history() if x["knob"] == "hugepages-64kB/enabled"]
+    check(len(times) == 2 and times[0] - times[1] > 30, "without any attempt it came back at %s", times)
     equal(tree.size(2048), "always", "2048 kB")
 
 

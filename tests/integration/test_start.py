@@ -103,7 +103,7 @@ def test_shmem_force_and_deny(t):
     tree.set_knob("hugepages-2048kB/shmem_enabled", "inherit")
     tree.set_knob("hugepages-64kB/shmem_enabled", "always")
     d = t.daemon(tree)
-    for top, inherits, own in (("force", "force", "never"), ("deny", "never", "never")):
+    for top, inherits, own in (("force", "always", "never"), ("deny", "never", "never")):
         tree.set_knob("shmem_enabled", top)
         equal((d.size(2048)["shmem_effective"], d.size(64)["shmem_effective"]), (inherits, own),
               "2048 kB, 64 kB under " + top)
