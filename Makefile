@@ -71,15 +71,18 @@ $(BUILD)/mthpctl: $(CTL_OBJ) $(BUILD)/libmthp.a
 
 $(BUILD)/unit/%: tests/unit/%.c $(DAEMON_OBJ) $(filter-out $(BUILD)/daemon/mthpctl.o,$(CTL_OBJ)) $(BUILD)/libmthp.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(CMOCKA_LIBS) $(PKG_LIBS)
+	@echo "  CC      $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(CMOCKA_LIBS) $(PKG_LIBS)
 
 $(BUILD)/sim/sim: $(SIM_SRC) $(BUILD)/libmthp.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDHARDEN) $^ -o $@ $(PKG_LIBS)
+	@echo "  CC      $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(PKG_LIBS)
 
 $(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c tests/fixtures/errno-shim.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 -g -fPIC -shared $< -o $@ -ldl
+	@echo "  CC      $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 -g -fPIC -shared $< -o $@ -ldl
 
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJ := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(DAEMON_SRC:%.c=$(BUILD)/fuzz/obj/%.o)

@@ -318,7 +318,7 @@ static void events_change(void **state)
 }
 
 /* A group at its limit changes the file a hundred times a second: the loop
- * wakes ten times, and the last change is not lost. */
+ * wakes once in a pause, and the last change is not lost. */
 static void events_storm(void **state)
 {
 	struct state *s = *state;
@@ -327,16 +327,16 @@ static void events_storm(void **state)
 
 	put_group(s, "a");
 	watch_add_group(s->w, 5, "a", WATCH_EVENTS, 0, 0, NULL);
-	while (now_msec() - begin < 500) {
+	while (now_msec() - begin < 5 * WATCH_EVENTS_PAUSE_MSEC) {
 		change_events(s, "a");
 		turn_for(s, 5);
 	}
 	seen = s->seen.events;
 	assert_in_range(seen, 3, 7);
-	turn_for(s, 250);
+	turn_for(s, 5 * WATCH_EVENTS_PAUSE_MSEC / 2);
 	seen = s->seen.events;
 	change_events(s, "a");
-	turn_for(s, 250);
+	turn_for(s, 5 * WATCH_EVENTS_PAUSE_MSEC / 2);
 	assert_int_equal(s->seen.events, seen + 1);
 }
 
