@@ -21,6 +21,12 @@ struct engine_sampler {
 	bool applied;	    /* the last tick's were */
 };
 
+static void cleanup_json(json_t **j)
+{
+	json_decref(*j);
+}
+#define _cleanup_json_ __attribute__((cleanup(cleanup_json)))
+
 static bool wanted(const struct engine *e)
 {
 	for (unsigned i = 0; i < e->n_observers; i++)
@@ -195,14 +201,23 @@ static void put_host(struct engine *e)
 	put_value(tick, "dying_cgroups", e->dying_cgroups);
 }
 
-static const struct loop_group *group_by_id(const struct loop *l, uint64_t id, size_t *at)
+static const struct loop_group *group_of(const struct loop *l, const json_t *j, size_t *at)
 {
+	uint64_t id = (uint64_t)json_integer_value(json_object_get(j, "id"));
+	const char *path = json_string_value(json_object_get(j, "path"));
+
 	/* Both lists have the same order, but for those that went meanwhile. */
-	for (size_t i = *at; i < l->n_groups; i++)
-		if (l->groups[i]->id == id) {
-			*at = i + 1;
-			return l->groups[i];
-		}
+	for (size_t i = *at; i < l->n_groups; i++) {
+		_cleanup_json_ json_t *name = NULL;
+
+		if (l->groups[i]->id != id)
+			continue;
+		name = trace_bytes_json(l->groups[i]->path);
+		if (!name || !path || strcmp(json_string_value(name), path) != 0)
+			continue;
+		*at = i + 1;
+		return l->groups[i];
+	}
 	return NULL;
 }
 
@@ -214,8 +229,7 @@ static void put_samples(struct engine *e)
 
 	json_array_foreach(s->groups, i, j)
 	{
-		uint64_t id = (uint64_t)json_integer_value(json_object_get(j, "id"));
-		const struct loop_group *g = group_by_id(e->loop, id, &at);
+		const struct loop_group *g = group_of(e->loop, j, &at);
 
 		found += g != NULL;
 		if (!g)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "trace-replay.h"
+#include "trace-replay-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,46 +8,8 @@
 #include "cleanup.h"
 #include "trace-fields.h"
 
-#define RECORDED_MAX 4096 /* decisions of one tick; there are fewer files than that */
 
-/* One steered file, and what stands there in both worlds. */
-struct knob {
-	char path[THP_PATH_MAX];
-	char recorded[CHOICE_LEN], replayed[CHOICE_LEN];
-};
-
-struct replay {
-	struct trace_reader *reader;
-	replay_fn fn;
-	void *userdata;
-	struct trace_why *why;
-	struct replay_summary sum;
-
-	json_t *header_json;
-	struct trace_header header;
-	struct thp_tree tree;
-	struct config *recorded; /* of the trace */
-	const struct config *override;
-	struct loop *loop;
-	struct knob knobs[LOOP_KNOBS_MAX];
-	unsigned n_knobs;
-	uint64_t decisions, last_usec;
-
-	/* the tick that waits for the next line, and what was decided in it */
-	json_t *tick_json;
-	struct trace_tick tick;
-	bool has_tick;
-	uint64_t tick_line;
-	json_t *recorded_json; /* array: owns the strings */
-	struct trace_decision *was;
-	size_t n_was;
-	struct trace_decision now[2 * LOOP_KNOBS_MAX];
-	struct loop_want now_want[2 * LOOP_KNOBS_MAX]; /* values that the decisions point at */
-	char now_old[2 * LOOP_KNOBS_MAX][CHOICE_LEN];
-	size_t n_now;
-};
-
-static const struct config *config_in_force(const struct replay *r)
+const struct config *replay_config(const struct replay *r)
 {
 	return r->override ? r->override : r->recorded;
 }
@@ -55,185 +17,6 @@ static const struct config *config_in_force(const struct replay *r)
 static void make_plan(const struct replay *r, const struct config *c, struct plan *ret)
 {
 	plan_build(&r->tree, c, r->header.boot_never, r->header.mem_total_kb, ret);
-}
-
-/* ---- groups ------------------------------------------------------------ */
-
-static const struct config_policy *policy_by_name(const struct config *c, const char *name)
-{
-	for (unsigned i = 0; name && i < c->n_policies; i++)
-		if (!strcmp(c->policies[i].name, name))
-			return &c->policies[i];
-	return NULL;
-}
-
-/* The recorded configuration applies as it was applied: by the policy's name.
- * Its patterns may have been written in bytes that no trace can hold, or have
- * been made unreadable on purpose. */
-static void set_policy(const struct replay *r, struct loop_group *g, const char *name)
-{
-	if (r->override)
-		return;
-	g->policy = policy_by_name(r->recorded, name);
-	g->controlled = !g->policy || g->policy->controlled;
-}
-
-static struct loop_group *group_new(
-	struct loop *l, uint64_t id, const char *path, const char *policy, void *userdata)
-{
-	struct replay *r = userdata;
-	char *copy = strdup(path);
-	struct loop_group *g = copy ? loop_group_add(l, id, copy) : NULL;
-
-	if (!g) {
-		free(copy);
-		return NULL;
-	}
-	g->owner = copy;
-	set_policy(r, g, policy);
-	controller_init(&g->ctl, &l->plan,
-		g->policy ? &g->policy->controller : &l->config->controller, l->now_usec);
-	return g;
-}
-
-static void group_free(struct loop *l, struct loop_group *g)
-{
-	char *path = g->owner;
-
-	loop_group_remove(l, g);
-	free(path);
-}
-
-static struct loop_group *find_group(const struct loop *l, uint64_t id, size_t hint)
-{
-	/* The order of the trace is that of the loop, but for a few. */
-	if (hint < l->n_groups && l->groups[hint]->id == id)
-		return l->groups[hint];
-	for (size_t i = 0; i < l->n_groups; i++)
-		if (l->groups[i]->id == id)
-			return l->groups[i];
-	return NULL;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Groups that the tick does not name were let go before it. */
-static int drop_others(struct replay *r)
-{
-	const struct trace_tick *t = &r->tick;
-	_cleanup_free_ uint64_t *ids = calloc(t->n_groups + 1, sizeof(*ids));
-
-	if (!ids)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n_groups; i++)
-		ids[i] = t->groups[i].id;
-	qsort(ids, t->n_groups, sizeof(*ids), compare_ids);
-	for (size_t i = r->loop->n_groups; i-- > 0;)
-		if (!bsearch(&r->loop->groups[i]->id, ids, t->n_groups, sizeof(*ids), compare_ids))
-			group_free(r->loop, r->loop->groups[i]);
-	return 0;
-}
-
-static void drop_gone(struct replay *r)
-{
-	const struct trace_tick *t = &r->tick;
-
-	for (size_t i = 0; i < t->n_groups; i++) {
-		struct loop_group *g =
-			t->groups[i].gone ? find_group(r->loop, t->groups[i].id, i) : NULL;
-
-		if (g)
-			group_free(r->loop, g);
-	}
-}
-
-/* Groups that came before the tick (@late: during it) with their first look. */
-static int add_groups(struct replay *r, bool late)
-{
-	const struct trace_tick *t = &r->tick;
-
-	for (size_t i = 0; i < t->n_groups; i++) {
-		const struct trace_group *in = &t->groups[i];
-		struct loop_group *g = find_group(r->loop, in->id, i);
-
-		if (in->late != late || (late && in->gone))
-			continue;
-		if (!g) {
-			if (value_known(in->added_usec))
-				r->loop->now_usec = in->added_usec;
-			g = group_new(r->loop, in->id, in->path, in->policy, r);
-			r->loop->now_usec = t->now_usec;
-		}
-		if (!g)
-			return -ENOMEM;
-		set_policy(r, g, in->policy);
-		if (in->has_first)
-			loop_observe(r->loop, g, &in->first);
-	}
-	return 0;
-}
-
-/* ---- what is seen ------------------------------------------------------ */
-
-static void note_pressure(struct replay *r, const struct loop_group *g, bool *pressed)
-{
-	const struct config *c = config_in_force(r);
-	double high = g->policy ? g->policy->controller.pressure_high : c->controller.pressure_high;
-
-	if (!g->observed)
-		return;
-	if (g->delta.some > r->sum.worst_some) {
-		r->sum.worst_some = g->delta.some;
-		snprintf(r->sum.worst_group, sizeof(r->sum.worst_group), "%s", g->path);
-	}
-	if (g->delta.full > r->sum.worst_full)
-		r->sum.worst_full = g->delta.full;
-	*pressed |= g->delta.some > high;
-}
-
-static void observe_host(struct replay *r)
-{
-	const struct trace_tick *t = &r->tick;
-	const struct plan *p = &r->loop->plan;
-	struct thp_stats stats[THP_SIZES_MAX];
-	const struct hostrules_input in = {
-		.host = &t->host,
-		.stats = stats,
-		.full_scans = t->full_scans,
-		.pages_collapsed = t->pages_collapsed,
-		.dying_cgroups = t->dying_cgroups,
-	};
-
-	memset(stats, 0xff, sizeof(stats)); /* everything VALUE_ABSENT */
-	for (unsigned i = 0; i < p->n_sizes; i++)
-		for (unsigned k = 0; k < t->n_stats; k++)
-			if (t->stats_kb[k] == p->sizes[i].size_kb)
-				stats[i] = t->stats[k];
-	loop_observe_host(r->loop, &in);
-}
-
-static void observe(struct replay *r)
-{
-	const struct trace_tick *t = &r->tick;
-	bool pressed = false;
-
-	if (t->has_host)
-		observe_host(r);
-	for (size_t i = t->n_groups; i-- > 0;) {
-		struct loop_group *g = find_group(r->loop, t->groups[i].id, i);
-
-		if (!g || !t->groups[i].has_sample)
-			continue;
-		loop_observe(r->loop, g, &t->groups[i].sample);
-		note_pressure(r, g, &pressed);
-	}
-	if (pressed && r->sum.ticks > 0)
-		r->sum.pressed_usec += t->now_usec - r->last_usec;
 }
 
 /* ---- what is decided --------------------------------------------------- */
@@ -415,13 +198,8 @@ static int reconfigure(struct replay *r)
 	} else {
 		config_free(c);
 	}
-	if (e == 0 && !r->override)
-		for (size_t i = 0; i < r->tick.n_groups; i++) {
-			struct loop_group *g = find_group(r->loop, r->tick.groups[i].id, i);
-
-			if (g)
-				set_policy(r, g, r->tick.groups[i].policy);
-		}
+	if (e == 0)
+		replay_set_policies(r);
 	return e;
 }
 
@@ -475,22 +253,22 @@ static int run_tick(struct replay *r, const json_t *not_written)
 
 	count_time(r, t->now_usec - r->last_usec);
 	take_stands(r, t->stands);
-	e = drop_others(r);
+	e = replay_drop_others(r);
 	if (e == 0 && (t->has_tree || t->config_text))
 		e = reconfigure(r);
 	if (e == 0)
-		e = add_groups(r, false);
+		e = replay_add_groups(r, false);
 	if (e < 0)
 		return e;
 	if (t->rebased)
 		hostrules_rebase(&r->loop->host);
 	loop_begin(r->loop, t->now_usec);
 	r->loop->foreign = t->foreign;
-	drop_gone(r);
-	e = add_groups(r, true);
+	replay_drop_gone(r);
+	e = replay_add_groups(r, true);
 	if (e < 0)
 		return e;
-	observe(r);
+	replay_observe(r);
 	r->n_now = 0;
 	r->loop->now_usec = value_or(t->decided_usec, t->now_usec);
 	changed = loop_decide(r->loop, t->held);
@@ -573,7 +351,7 @@ static int take_header(struct replay *r, json_t *j)
 		const struct config *override = r->override;
 
 		r->override = NULL;
-		e = trace_state_get(r->header.state, r->loop, group_new, r, &r->decisions, r->why);
+		e = trace_state_get(r->header.state, r->loop, replay_group_new, r, &r->decisions, r->why);
 		r->override = override;
 	}
 	if (e == 0 && r->override) {
@@ -661,7 +439,7 @@ static void replay_free(struct replay *r)
 		return;
 	forget_tick(r);
 	while (r->loop && r->loop->n_groups)
-		group_free(r->loop, r->loop->groups[r->loop->n_groups - 1]);
+		replay_group_free(r->loop, r->loop->groups[r->loop->n_groups - 1]);
 	loop_free(r->loop);
 	config_free(r->recorded);
 	json_decref(r->recorded_json);
