@@ -1,36 +1,41 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, ratio
 
 TITLE = "one page in 16 touched: fits with small pages, and comes to fit from 16-64K"
+# One set that stays, and memory that is fresh in each pass. Out of the first a
+# fixed 16-64K gets by itself, after 40 s, when every piece was swapped out once;
+# the controls are judged by the second.
+SIZES = {"steady": (6500000, 25000000), "fresh": (40, 60)}
 
 
 def guests(long):
-    return [Guest("t_sparse.sh", seed, 25000000 if long else 6500000, seed=seed, weight=60)
-            for seed in range(1, 6 if long else 2)]
+    return [Guest("t_sparse.sh", seed, kind, SIZES[kind][long], seed=seed, key=kind,
+                  weight=100 if kind == "fresh" else 35, timeout=3600 if long else 900)
+            for kind in SIZES for seed in range(1, 6 if long else 2)]
 
 
 def last_quarter(work):
     """Touches per second in the last quarter of the time."""
-    begin, end = work.event("ready")["t"], work.event("done")["t"]
+    begin, end = work.lines[0]["t"], work.lines[-1]["t"]
     return work.rate(begin + (end - begin) * 3 / 4, end)
 
 
 def claims(run, name):
+    kind = run.guest.key
     never, work = run.work("static"), run.work(name)
-    finished = work.touches() == never.touches()
     return [
-        Claim("time against never", work.elapsed() / never.elapsed() if finished else None,
-              "<=", 4),
-        Claim("touches per second in the last quarter, against never",
+        Claim(f"{kind}: never takes", never.whole(), ">=", 15, "s"),
+        Claim(f"{kind}: time against never", ratio(work.whole(), never.whole()), "<=", 4),
+        Claim(f"{kind}: touches per second in the last quarter, against never",
               last_quarter(work) / last_quarter(never), ">=", 0.9),
-        Claim("OOM kills more than with never",
+        Claim(f"{kind}: OOM kills more than with never",
               run.stat(name).oom_kills() - run.stat("static").oom_kills(), "<=", 0),
     ]
 
 
 def judge(test, runs):
-    test.claims([[Claim("never takes", run.work("static").elapsed(), ">=", 15, "s")]
-                 for run in runs])
-    test.claims([claims(run, "mthpd") for run in runs])
-    test.control("without mthpd (nothing)", [claims(run, "nothing") for run in runs])
-    test.control("always-never", [claims(run, "never") for run in runs], must_fail=False)
+    for kind in SIZES:
+        test.claims([claims(run, "mthpd") for run in runs if run.guest.key == kind])
+    fresh = [run for run in runs if run.guest.key == "fresh"]
+    test.control("without mthpd (nothing)", [claims(run, "nothing") for run in fresh])
+    test.control("always-never", [claims(run, "never") for run in fresh], must_fail=False)

@@ -118,16 +118,17 @@ class Work:
         return next((line for line in self.lines if line["event"] == name and
                      (name in ("start", "end") or line["phase"] == phase)), None)
 
+    def finished(self):
+        return self.event("end") is not None
+
+    def whole(self):
+        """Seconds of all the work, with populating; None = it did not end."""
+        return self.event("end")["t"] - self.event("start")["t"] if self.finished() else None
+
     def elapsed(self, phase=0):
-        """Seconds of the phase without populating."""
-        return self.event("done", phase)["elapsed"]
-
-    def whole(self, phase=0):
-        """Seconds of the phase with populating."""
-        return self.event("done", phase)["t"] - self.event("phase", phase)["t"]
-
-    def touches(self, phase=0):
-        return self.event("done", phase)["touches"]
+        """Seconds of the phase without populating; None = it did not end."""
+        done = self.event("done", phase)
+        return done and done["elapsed"]
 
     def total_at(self, when):
         """Touches of all phases until `when`, interpolated between two lines."""
@@ -207,6 +208,11 @@ class Claim:
 
     def bound(self):
         return f"{self.operator} {plain(self.limit)}{self.unit and ' ' + self.unit}"
+
+
+def ratio(a, b):
+    """None where a figure is missing."""
+    return None if a is None or not b else a / b
 
 
 def plain(value):

@@ -4,7 +4,7 @@
 # and from each start setting with mthpd and without. A run without mthpd ends when
 # LIMIT times the time of `never` is over: then it has lost.
 . /t_lib.sh
-phase=$(case_phase "$1" "$3") seed=$2 limit=$4
+phase=$(case_phase "$1" "$3") seed=$2 limit=$4 time_limit=
 shift 4
 zram_swap 512M
 echo never > $THP/enabled
@@ -15,6 +15,8 @@ for start in "$@"; do
 	measured "mthpd-$start" mthpd "$seed" "$phase"
 	[ "$start" != never ] || continue
 	thp_setting "$start"
-	measured "nothing-$start" nothing "$seed" "$phase,seconds=$(seconds_of never "$limit")"
+	time_limit=$(seconds_of never "$limit")
+	measured "nothing-$start" nothing "$seed" "$phase"
+	time_limit=
 done
 finish

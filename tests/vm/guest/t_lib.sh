@@ -56,22 +56,24 @@ control_stop() {
 }
 
 # measured NAME WHAT SEED PHASE...: the workload in a group of 64 MiB of its own,
-# sampled every second, steered by WHAT (or `static`: by nobody).
+# sampled every second, steered by WHAT (or `static`: by nobody). It is ended after
+# $time_limit seconds, if that is set.
 measured() {
 	m_name=$1 m_what=$2 m_seed=$3
 	shift 3
 	memcg_new "$m_name.group" 64M
 	[ "$m_what" = static ] || control_start "$m_name" "$m_what"
 	sampler_start "/out/stat-$m_name" 1000 "$m_name.group"
-	workload --cgroup="$CG/$m_name.group" --seed="$m_seed" --report-msec=1000 "$@" \
-		> "/out/work-$m_name" || echo "workload of $m_name failed: $?"
+	${time_limit:+timeout "$time_limit"} workload --cgroup="$CG/$m_name.group" \
+		--seed="$m_seed" --report-msec=1000 "$@" > "/out/work-$m_name" ||
+		echo "workload of $m_name ended with $?"
 	sampler_stop
 	[ "$m_what" = static ] || control_stop
 	rmdir "$CG/$m_name.group"
 }
 
-# seconds_of NAME [FACTOR]: what the phase of NAME took, without populating.
+# seconds_of NAME [FACTOR]: what all the work of NAME took, populating too.
 seconds_of() {
-	sed -n 's/.*"event":"done".*"elapsed":\([0-9.]*\),.*/\1/p' "/out/work-$1" |
-		awk -v factor="${2:-1}" '{ print $1 * factor; exit }'
+	sed -n 's/^{"t":\([0-9.]*\),"event":"\(start\|end\)".*/\1/p' "/out/work-$1" |
+		awk -v factor="${2:-1}" 'NR == 1 { start = $1 } END { print ($1 - start) * factor }'
 }
