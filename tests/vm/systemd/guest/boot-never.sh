@@ -8,7 +8,7 @@ test_boot_never() {
 	set_config 50-test '[Limits]\nMaxMode=always\n[Controller]\nHold=1s..2s\n'
 	thp_snapshot > /run/before
 	grep -q '\[never\]' $THP/enabled || die "the kernel did not take the option"
-	install_package || die "install"
+	start_service
 	mthpctl features | grep -q 'transparent_hugepage=never' || die "features: $(mthpctl features)"
 	systemd-run --quiet --unit=filler -p MemoryMax=256M /usr/bin/workload fill:size=64M,seconds=20
 	for second in 1 2 3 4 5 6 7 8 9 10; do
@@ -24,9 +24,8 @@ test_boot_never() {
 # What somebody switched on by hand is found at start, and may be put back.
 test_boot_never_baseline() {
 	fresh_start
-	zram_swap 512M
-	victim_start
-	wait_dropped
+	prepare_load
+	provoke
 	systemctl stop mthpd.service
 	is_restored || die "not as before"
 }

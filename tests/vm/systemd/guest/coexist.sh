@@ -10,11 +10,11 @@ value() { sed 's/.*\[\(.*\)\].*/\1/' $file; }
 test_tmpfiles_adopt() {
 	set_config 50-test '[Daemon]\nAuditInterval=2s\n[Limits]\nForeignChanges=adopt\n'
 	fresh_start
-	wait_dropped
+	provoke
 	mark
 	echo "w $file - - - - madvise" > /etc/tmpfiles.d/thp.conf
 	systemd-tmpfiles --create /etc/tmpfiles.d/thp.conf || die "systemd-tmpfiles"
-	wait_for 20 logged 'hugepages-64kB/enabled .*taken over' || die "not noticed: $(journal)"
+	until_ok 20 logged 'hugepages-64kB/enabled .*taken over' || die "not noticed: $(journal)"
 	status_has '"size_kb":64,"baseline":"madvise"' || die "not the new baseline: $(status_json | grep -A4 '"size_kb": *64')"
 	systemctl stop mthpd.service
 	sed -i 's|^\([^ ]*hugepages-64kB/enabled\): .*|\1: always inherit [madvise] never|' /run/before
@@ -27,7 +27,7 @@ test_tmpfiles_adopt() {
 test_writer_reassert() {
 	set_config 50-test '[Daemon]\nAuditInterval=2s\n[Limits]\nForeignChanges=reassert\n'
 	fresh_start
-	wait_dropped
+	provoke
 	mark
 	for round in 1 2 3 4 5 6 7 8; do
 		echo inherit > $file
@@ -52,11 +52,11 @@ test_oomd() {
 	fresh_start
 	pid=$(main_pid)
 	victim_start -p ManagedOOMMemoryPressure=kill -p ManagedOOMMemoryPressureLimit=1%
-	wait_for 60 sh -c '[ "$(systemctl show -P ActiveState victim)" = failed ]' || die "oomd does not act"
+	until_ok 60 sh -c '[ "$(systemctl show -P ActiveState victim)" = failed ]' || die "oomd does not act"
 	[ "$(systemctl show -P Result victim.service)" = oom-kill ] || die "$(systemctl show -P Result victim.service)"
 	active && [ "$(main_pid)" = "$pid" ] || die "mthpd was hurt"
 	systemctl is-active --quiet systemd-oomd.service || die "oomd was hurt"
-	wait_for 10 sh -c '! mthpctl status | grep -q victim' || die "the dead group is still shown"
+	until_ok 10 sh -c '! mthpctl status | grep -q victim' || die "the dead group is still shown"
 	systemctl stop mthpd.service
 	is_restored || die "not as before"
 }
@@ -78,10 +78,7 @@ test_sub_second_windows() {
 	clear_settings
 }
 
-install_package || exit 1
-zram_swap 512M
-thp_set "16 32 64"
-victim_start
+prepare_load
 for name in tmpfiles_adopt writer_reassert oomd sub_second_windows; do
 	try $name
 done

@@ -9,7 +9,7 @@ changed() { ! is_restored > /dev/null; }
 
 test_starts() {
 	thp_snapshot > /run/before
-	install_package || die "install"
+	start_service
 	active || die "$(show ActiveState)"
 	mthpctl features
 	if [ -e $THP/hugepages-64kB ]; then
@@ -25,7 +25,7 @@ test_steers() {
 	fresh_start
 	mark
 	victim_start
-	wait_for 60 changed || die "no step in 60 s"
+	until_ok 60 changed || die "no step in 60 s"
 	journalctl --no-pager -o cat MESSAGE_ID=$MESSAGE_ID | grep -q 'victim.service' || die "no record"
 	victim_stop
 	systemctl stop mthpd.service

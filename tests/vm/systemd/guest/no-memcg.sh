@@ -7,9 +7,9 @@
 test_no_memcg() {
 	! grep -qw memory $CG/cgroup.controllers || die "the kernel did not take the option"
 	mark
-	install_package || die "install"
+	start_service
 	active || die "$(show ActiveState)"
-	journal -p warning _COMM=mthpd > /run/lines
+	journal -p warning -t mthpd > /run/lines
 	[ "$(grep -c 'cgroup' /run/lines)" -eq 1 ] && grep -q 'cgroup_disable=memory' /run/lines ||
 		die "not one warning that names the option: $(cat /run/lines)"
 	systemctl status --no-pager mthpd.service | grep -q 'Status: .*degraded' || die "not in the STATUS line"

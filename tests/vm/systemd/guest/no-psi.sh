@@ -7,19 +7,18 @@
 test_no_psi() {
 	! cat /proc/pressure/memory 2> /dev/null || die "the kernel did not take the option"
 	mark
-	install_package || die "install"
+	start_service
 	active || die "$(show ActiveState)"
-	[ "$(journal -p warning _COMM=mthpd | grep -c psi)" -eq 1 ] || die "not one warning: $(journal _COMM=mthpd)"
-	journal _COMM=mthpd | grep -q 'boot with psi=1' || die "no remedy: $(journal _COMM=mthpd)"
+	[ "$(journal -p warning -t mthpd | grep -c psi)" -eq 1 ] || die "not one warning: $(journal -t mthpd)"
+	journal -t mthpd | grep -q 'boot with psi=1' || die "no remedy: $(journal -t mthpd)"
 	status_has '"state":"degraded"' || die "not degraded"
 	[ "$(show NRestarts)" = 0 ] || die "restarts"
 }
 
 test_no_psi_acts() {
-	zram_swap 512M
+	prepare_load
 	fresh_start
-	victim_start
-	wait_dropped
+	provoke
 	systemctl stop mthpd.service
 	is_restored || die "not as before"
 }

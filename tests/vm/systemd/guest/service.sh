@@ -42,7 +42,7 @@ sandbox() { # SCRIPT EXTRA
 	systemctl daemon-reload
 	mark
 	systemctl start probe.service || true
-	journalctl --no-pager -o cat --after-cursor="$journal_cursor" -u probe.service
+	journalctl --no-pager -o cat --since "$journal_since" -u probe.service
 }
 
 test_sandbox() {
@@ -80,11 +80,10 @@ test_sandbox() {
 }
 
 test_loop_acts() {
-	zram_swap 512M
+	prepare_load
 	fresh_start
 	mark
-	victim_start
-	wait_dropped
+	provoke
 	journalctl --no-pager -o export MESSAGE_ID=$MESSAGE_ID > /run/records
 	grep -q '^MTHPD_CGROUP=system.slice/victim.service$' /run/records || die "no record names the group"
 	for field in KNOB=hugepages- OLD=always NEW= REASON=drop- SOME=0 MARGIN=; do
@@ -128,9 +127,9 @@ test_reload_good() {
 	systemctl reload mthpd.service || die "reload: $?"
 	logged 'configuration reloaded' || die "not logged"
 	systemctl kill --kill-whom=main -s HUP mthpd.service
-	wait_for 10 sh -c "[ \$(journalctl -o cat -u mthpd --after-cursor='$journal_cursor' | grep -c 'configuration reloaded') -eq 2 ]" ||
-		die "SIGHUP does not reload"
-	wait_for 10 active || die "after SIGHUP: $(show ActiveState)/$(show SubState)"
+	reloaded_twice() { [ "$(journal | grep -c 'configuration reloaded')" -eq 2 ]; }
+	until_ok 10 reloaded_twice || die "SIGHUP does not reload"
+	until_ok 10 active || die "after SIGHUP: $(show ActiveState)/$(show SubState)"
 	[ "$(main_pid)" = "$pid" ] || die "it was restarted"
 }
 
@@ -148,7 +147,7 @@ test_reload_bad() {
 }
 
 test_stop_restores() {
-	wait_dropped
+	provoke
 	systemctl stop mthpd.service || die "stop: $?"
 	is_restored || die "not as before"
 	[ ! -e /run/mthpd/baseline.json ] || die "baseline.json is left"
@@ -159,12 +158,12 @@ test_stop_restores() {
 # for the machine's.
 test_upgrade() {
 	systemctl start mthpd.service
-	wait_dropped
+	provoke
 	pid=$(main_pid)
 	dpkg --force-unsafe-io -i /srv/mthpd/next.deb > /run/dpkg.log 2>&1 || die "dpkg -i: $(cat /run/dpkg.log)"
-	wait_for 20 active || die "not running after the upgrade"
+	until_ok 20 active || die "not running after the upgrade"
 	[ "$(main_pid)" != "$pid" ] || die "still the old daemon"
-	wait_dropped
+	provoke
 	status_json | tr -d ' \n\t' | grep -qE '"size_kb":64,"baseline":"always"' || die "its baseline: $(status_json)"
 	systemctl stop mthpd.service
 	is_restored || die "not as before"
@@ -174,7 +173,7 @@ test_upgrade() {
 test_purge() {
 	set_config 70-keep '[Limits]\nRestoreOnExit=no\n'
 	systemctl reload mthpd.service
-	wait_dropped
+	provoke
 	apt-get purge -y mthpd > /run/apt.log 2>&1 || { cat /run/apt.log; die "apt-get purge"; }
 	is_restored || die "not as before"
 	left=$(find / -xdev \( -path /proc -o -path /sys -o -path /srv -o -path '/run/systemd/units' \) -prune -o -name '*mthpd*' -print)
