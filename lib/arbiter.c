@@ -38,6 +38,13 @@ struct tally {
 	unsigned off;
 };
 
+/* Who is named as the cause: stalls alone would name a tiny group whose few
+ * tasks wait for the large one, so they count by the share of memory. */
+static double blame(const struct arbiter_vote *v)
+{
+	return v->weight * (1 + v->wish.harm_usec_per_sec) * (0.001 + v->anon_share);
+}
+
 static void count(struct tally *t, const struct plan *p, const struct plan_size *s,
 	const struct arbiter_vote *v)
 {
@@ -52,7 +59,7 @@ static void count(struct tally *t, const struct plan *p, const struct plan_size 
 		t->limits_only = (t->off == 0 || t->limits_only) && v->limits;
 		t->off++;
 		t->harm += w * harm;
-		if (!t->worst || w * harm > t->worst->weight / 100.0 * t->worst->wish.harm_usec_per_sec)
+		if (!t->worst || blame(v) > blame(t->worst))
 			t->worst = v;
 		if (v->wish.hurt && v->protect)
 			t->protected_veto = true;
@@ -219,6 +226,9 @@ static void decide_defrag(struct arbiter *a, const struct plan *p, const struct 
 		a->scan_sleep_millisecs = p->scan_sleep_millisecs * SLOW_SCAN_FACTOR;
 		if (a->scan_sleep_millisecs < SLOW_SCAN_MIN_MSEC)
 			a->scan_sleep_millisecs = SLOW_SCAN_MIN_MSEC;
+		/* mm/khugepaged.c: the file takes an unsigned int. */
+		if (a->scan_sleep_millisecs > UINT32_MAX)
+			a->scan_sleep_millisecs = UINT32_MAX;
 		a->scan_reason = REASON_KHUGEPAGED_RUNAWAY;
 	}
 }

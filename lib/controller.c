@@ -176,7 +176,9 @@ static void on_regime(struct controller *c, const struct config_controller *cfg,
 	c->limit_bytes = in->s->limit_bytes;
 }
 
-static void track_ptes(struct controller *c, const struct ctl_input *in)
+/* How far khugepaged may fill holes. On the way up it follows the rung in the same
+ * decision; a khugepaged that takes the group's last room is stopped by itself. */
+static void track_ptes(struct controller *c, const struct plan *p, const struct ctl_input *in)
 {
 	uint64_t limit = in->s->limit_bytes;
 	bool low = value_known(limit) && value_known(c->margin_bytes) &&
@@ -187,10 +189,13 @@ static void track_ptes(struct controller *c, const struct ctl_input *in)
 			c->reason = REASON_KHUGEPAGED_BLOAT;
 		c->ptes = CTL_PTES_FULL;
 		c->hold_until_usec = in->now_usec + c->hold_usec;
-	} else if (c->state == CTL_RUN && c->ptes != CTL_PTES_AMPLE && !low &&
+	} else if (c->dropped) {
+		if (c->state == CTL_PROBE)
+			c->ptes = c->rung >= plan_top(p) ? CTL_PTES_AMPLE : CTL_PTES_RECENT;
+	} else if (c->ptes != CTL_PTES_AMPLE && c->state == CTL_RUN && !low &&
 		   c->quiet_since_usec && in->now_usec >= c->hold_until_usec) {
-		c->ptes = c->dropped ? CTL_PTES_RECENT : CTL_PTES_AMPLE;
-		if (!c->dropped && c->reason == REASON_KHUGEPAGED_BLOAT)
+		c->ptes = CTL_PTES_AMPLE;
+		if (c->reason == REASON_KHUGEPAGED_BLOAT)
 			c->reason = REASON_START_VALUES;
 	}
 }
@@ -259,6 +264,8 @@ static void probe_failed(struct controller *c, const struct config_controller *c
 	lengthen_hold(c, cfg);
 	c->hold_until_usec = in->now_usec + c->hold_usec;
 	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	if (c->ptes == CTL_PTES_AMPLE && c->dropped)
+		c->ptes = CTL_PTES_RECENT;
 	enter(c, CTL_RUN, raise ? REASON_RAISE_FAILED : REASON_PROBE_FAILED, in->now_usec);
 }
 
@@ -438,7 +445,7 @@ void controller_step(struct controller *c, const struct plan *p,
 	} else {
 		step_state(c, p, cfg, max_rung, in);
 	}
-	track_ptes(c, in);
+	track_ptes(c, p, in);
 	wish_from(c, min_rung, max_rung, ret);
 }
 

@@ -32,8 +32,10 @@ const char *swap_state_to_string(enum swap_state s)
 void hostrules_init(struct hostrules *h)
 {
 	*h = (struct hostrules){ .swap = SWAP_UNKNOWN };
-	for (unsigned i = 0; i < THP_SIZES_MAX; i++)
+	for (unsigned i = 0; i < THP_SIZES_MAX; i++) {
 		h->size[i].hold_usec = HOLD_MIN_USEC;
+		h->size[i].cap = PLAN_RAISED;
+	}
 }
 
 void hostrules_rebase(struct hostrules *h)
@@ -87,7 +89,7 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 		cap(z, PLAN_OFF, REASON_SWAP_FRAGMENTED, now_usec);
 	else if (z->churn_windows >= CHURN_WINDOWS)
 		cap(z, PLAN_ASKED, REASON_SPLIT_CHURN, now_usec);
-	if (now_usec >= z->until_usec) {
+	if (z->cap != PLAN_RAISED && now_usec >= z->until_usec) {
 		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
 		z->cap = PLAN_RAISED;
 	}

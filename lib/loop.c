@@ -164,10 +164,16 @@ static unsigned changes_since(const struct loop *l, uint64_t usec)
 	return n;
 }
 
+/* The last change of a minute is kept for a way down. */
 static bool may_step_up(const struct loop *l)
 {
 	return changes_since(l, 3600 * SEC) < l->config->controller.max_changes_per_hour &&
 	       changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE - 1;
+}
+
+static bool may_change(const struct loop *l)
+{
+	return changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE;
 }
 
 void loop_applied(struct loop *l, uint64_t now_usec)
@@ -328,21 +334,33 @@ static void build_wants(struct loop *l)
 			"%s", a->defrag);
 }
 
-/* The rate limit bounds steps up only: a size that would go up keeps its word,
- * the way down is always open. */
+/* MaxChangesPerHour bounds steps up only: a size that would go up keeps its
+ * word, and the numbers beside it theirs; the way down is open. */
 static void hold_back_ups(struct loop *l, const struct arbiter *was)
 {
-	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
-		struct arbiter_size *z = &l->arbiter.size[i];
-		const struct plan_size *s = &l->plan.sizes[i];
+	struct arbiter *a = &l->arbiter;
+	bool down = false;
 
-		if (!s->managed || plan_strength(&l->plan, s, z->level) <=
-					   plan_strength(&l->plan, s, was->size[i].level))
+	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
+		struct arbiter_size *z = &a->size[i];
+		const struct plan_size *s = &l->plan.sizes[i];
+		enum thp_mode is = plan_strength(&l->plan, s, z->level);
+		enum thp_mode before = plan_strength(&l->plan, s, was->size[i].level);
+
+		down |= s->managed && is < before;
+		if (!s->managed || is <= before)
 			continue;
 		z->level = was->size[i].level;
 		z->word = was->size[i].word;
 		z->reason = REASON_RATE_LIMITED;
 	}
+	if (down || a->max_ptes_none < was->max_ptes_none)
+		return;
+	a->max_ptes_none = was->max_ptes_none;
+	a->khugepaged_defrag = was->khugepaged_defrag;
+	a->scan_sleep_millisecs = was->scan_sleep_millisecs;
+	a->shmem_max_kb = was->shmem_max_kb;
+	a->defrag = was->defrag;
 }
 
 bool loop_decide(struct loop *l, bool held)
@@ -354,7 +372,7 @@ bool loop_decide(struct loop *l, bool held)
 	size_t n = 0;
 
 	l->foreign = false;
-	if (held)
+	if (held || !may_change(l))
 		return false;
 	votes = calloc(l->n_groups + 1, sizeof(*votes));
 	if (!votes)
