@@ -10,6 +10,8 @@ import tempfile
 import threading
 
 MIB = 1 << 20
+# Thousands of small files: thirty times faster in memory than on a disk.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 THP = "sys/kernel/mm/transparent_hugepage"
 CG = "sys/fs/cgroup"
 SIZE_WORDS = ("always", "inherit", "madvise", "never")
@@ -23,7 +25,7 @@ def choice(words, selected):
 class Tree:
     def __init__(self, sizes=SIZES_X86, top="madvise", modes=None, legacy=False, pmd_kb=2048,
                  ptes=511, defrag="madvise", mem_kb=8 << 20, swap_kb=1 << 20):
-        self.dir = tempfile.mkdtemp(prefix="mthpd-tree-")
+        self.dir = tempfile.mkdtemp(prefix="mthpd-tree-", dir=MEMORY)
         self.lock = threading.RLock()  # a test and its drives move the same counters
         modes = dict(modes or {})
         self.write(THP + "/enabled", choice(("always", "madvise", "never"), top))

@@ -6,9 +6,11 @@ whatever it started is stopped and removed at its end."""
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -148,7 +150,7 @@ class Daemon:
         self.env.update(env or {})
         self.env["LD_PRELOAD"] = " ".join(preload)
         self.command = list(wrapper) + [
-            trial.mthpd, "--root=" + tree.dir, "--runtime-dir=" + self.runtime,
+            trial.mthpd, "--no-bus", "--root=" + tree.dir, "--runtime-dir=" + self.runtime,
             "--config=" + self.config] + list(args)
         self.user = user
         self.process = None
@@ -253,6 +255,13 @@ class Daemon:
         goal = self.status()["counters"]["wakeups"] + n
         wait(lambda: self.status()["counters"]["wakeups"] >= goal, "%d more ticks" % n, timeout)
 
+    def cpu_seconds(self):
+        try:
+            with open("/proc/%d/schedstat" % self.process.pid) as f:
+                return int(f.read().split()[0]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
@@ -317,6 +326,8 @@ class Trial:
         self.build, self.preload = build, preload
         self.mthpd, self.mthpctl = build + "/mthpd", build + "/mthpctl"
         self.trees, self.daemons, self.drives, self.sockets = [], [], [], []
+        self.directories = []
+        self.cpu_seconds = 0.0
 
     def tree(self, **how):
         tree = faketree.Tree(**how)
@@ -335,6 +346,15 @@ class Trial:
         self.drives.append(drive)
         drive.start()
         return drive
+
+    def public_binaries(self):
+        """Copies of mthpd and mthpctl that another user reaches: a checkout may be private."""
+        directory = tempfile.mkdtemp(prefix="mthpd-bin-")
+        self.directories.append(directory)
+        os.chmod(directory, 0o755)
+        for name in ("mthpd", "mthpctl"):
+            shutil.copy(self.build + "/" + name, directory)
+        self.mthpd, self.mthpctl = directory + "/mthpd", directory + "/mthpctl"
 
     def run(self, *args, env=None, timeout=60):
         """mthpd for one answer: a finished process with its text."""
@@ -373,11 +393,14 @@ class Trial:
             link.close()
         for d in self.daemons:
             if d.process:
+                self.cpu_seconds += d.cpu_seconds()
                 d.kill()
                 log = d.log()
                 if "Sanitizer" in log or "runtime error" in log or "errno-shim:" in log:
                     error = Failure("the sanitizer or the shim complains in the log:\n" + log[-4000:])
         for tree in self.trees:
             tree.close()
+        for directory in self.directories:
+            shutil.rmtree(directory)
         if error:
             raise error

@@ -409,7 +409,7 @@ def test_hysteresis(t):
     d.ticks(5)
     equal(d.writes(), [], "writes after one spike")
     state["share"] = 0.30
-    wait(lambda: tree.size(64) == "never", "it goes in")
+    wait(lambda: tree.size(64) == tree.size(2048) == "never", "it goes in")
     first = len(size_writes(d))
     state["share"] = 0.04
     d.ticks(10)

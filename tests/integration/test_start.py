@@ -530,17 +530,15 @@ def test_without_privileges(t):
     """D22: an ordinary user with RLIMIT_MEMLOCK=0: it runs, says what it may not do, and writes nothing."""
     tree = t.tree()
     hot_group(t, tree)
-    shutil.copy(t.mthpd, tree.path("mthpd"))
+    t.public_binaries()
     os.chmod(tree.dir, 0o755)
     os.makedirs(tree.path("run"))
     os.chown(tree.path("run"), NOBODY, NOBODY)
     for name in ("log", "record"):
         open(tree.path(name), "w").close()
         os.chown(tree.path(name), NOBODY, NOBODY)
-    real, t.mthpd = t.mthpd, tree.path("mthpd")
     before = tree.all_knobs()
     d = t.daemon(tree, wrapper=("prlimit", "--memlock=0:0", "--"), user=NOBODY, shim=False)
-    t.mthpd = real
     wait(d.history, "a decision is made")
     equal({x["outcome"] for x in d.history()}, {"read-only"}, "outcomes")
     equal(tree.all_knobs(), before, "files")
@@ -559,10 +557,11 @@ def test_memory_stays_the_same(t):
 
     def resident():
         with open("/proc/%d/status" % d.process.pid) as f:
-            return {x.split(":")[0]: x.split()[1] for x in f if x.startswith(("VmData", "VmSize"))}
+            return next(int(x.split()[1]) for x in f if x.startswith("VmData"))
     before = resident()
     d.ticks(100)
-    equal(resident(), before, "size of the process")
+    # A hundred bytes a group and tick would come to half a megabyte.
+    check(resident() - before < 256, "%d KiB more", resident() - before)
 
 
 def test_second_instance(t):
