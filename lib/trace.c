@@ -15,7 +15,6 @@
 #define V_MUST(type, member) { #member, FIELD_VALUE, offsetof(struct type, member), 0, true }
 #define B(type, member) { #member, FIELD_BOOL, offsetof(struct type, member), 0, false }
 #define U(type, member, limit) { #member, FIELD_UINT, offsetof(struct type, member), limit, false }
-#define U_AS(type, name, member, limit) { name, FIELD_UINT, offsetof(struct type, member), limit, false }
 #define ERRNO_MAX 4095
 
 static const struct trace_field memcg_fields[] = {
@@ -25,9 +24,7 @@ static const struct trace_field memcg_fields[] = {
 	B(memcg_sample, psi_off),
 	U(memcg_sample, psi_errno, ERRNO_MAX),
 	V_AS(memcg_sample, "some_usec", psi.some.total_usec),
-	U_AS(memcg_sample, "some_avg10_centi", psi.some.avg10_centi, 10000),
 	V_AS(memcg_sample, "full_usec", psi.full.total_usec),
-	U_AS(memcg_sample, "full_avg10_centi", psi.full.avg10_centi, 10000),
 	V_AS(memcg_sample, "events_low", events.low),
 	V_AS(memcg_sample, "events_high", events.high),
 	V_AS(memcg_sample, "events_max", events.max),
@@ -81,9 +78,7 @@ static const struct trace_field host_fields[] = {
 	V_MUST(host_sample, now_usec),
 	U(host_sample, psi_errno, ERRNO_MAX),
 	V_AS(host_sample, "some_usec", psi.some.total_usec),
-	U_AS(host_sample, "some_avg10_centi", psi.some.avg10_centi, 10000),
 	V_AS(host_sample, "full_usec", psi.full.total_usec),
-	U_AS(host_sample, "full_avg10_centi", psi.full.avg10_centi, 10000),
 	V(host_sample, mem_total_kb),
 	V(host_sample, mem_available_kb),
 	V(host_sample, swap_total_kb),
