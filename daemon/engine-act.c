@@ -24,6 +24,17 @@ static const char *const number_files[] = {
 	"shrink_underused",
 };
 
+const char *engine_wanted(struct engine *e, const char *path)
+{
+	const struct loop_want *w = loop_want_for(e->loop, path);
+	const struct engine_knob *k = engine_knob(e, path);
+
+	/* A hold wants what stands. */
+	if (w && k && engine_held(e))
+		return k->stands;
+	return w ? w->value : NULL;
+}
+
 struct engine_knob *engine_knob(struct engine *e, const char *path)
 {
 	for (unsigned i = 0; i < e->n_knobs; i++)
@@ -300,6 +311,10 @@ static bool apply_one(struct engine *e, const struct loop_want *w)
 	r = actuator_apply(e->actuator, w->path, w->value, old_value);
 	if (r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
 		return false;
+	if (r == ACTUATOR_READONLY && e->caps.writable) {
+		e->caps.writable = false;
+		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
+	}
 	/* Refused values are remembered as standing: one attempt, no storm. */
 	snprintf(k->stands, sizeof(k->stands), "%s", w->value);
 	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED)

@@ -73,15 +73,48 @@ static void watch_node(struct engine *e, struct node *n)
 	n->watched = r > 0 ? (unsigned char)r : 0;
 	if (parts & WATCH_PRESSURE)
 		note_psi(e, psi_errno);
+	/* New groups below one that is not watched have to be looked for. */
+	if (r >= 0 && !(r & WATCH_CHILDREN))
+		e->polling = e->rescan = true;
 	/* Without any announcement of trouble the group has to be polled. */
 	if (r >= 0 && n->kind == NODE_UNIT && !n->own && !(r & (WATCH_PRESSURE | WATCH_EVENTS)))
 		e->polling = true;
+}
+
+static void note_events(struct node *n, const struct memcg_sample *s)
+{
+	n->last_max = value_or(s->events.max, 0);
+	n->last_oom_kill = value_or(s->events.oom_kill, 0);
+	n->events_known = true;
+}
+
+static void wind_back(uint64_t *counter, uint64_t by)
+{
+	if (value_known(*counter))
+		*counter = value_sub(*counter, by);
+}
+
+/* The first sample of a group that was woken by its limit comes after the fact:
+ * what happened since the last look belongs to the first step. */
+static void restore_events(const struct node *n, struct memcg_sample *s)
+{
+	uint64_t max = value_sub(s->events.max, n->last_max);
+	uint64_t oom_kill = value_sub(s->events.oom_kill, n->last_oom_kill);
+
+	if (!n->events_known)
+		return;
+	wind_back(&s->events.max, max);
+	wind_back(&s->events_local.max, max);
+	wind_back(&s->events.oom_kill, oom_kill);
+	wind_back(&s->events_local.oom_kill, oom_kill);
 }
 
 static void let_go(struct engine *e, struct node *n)
 {
 	if (!n->group)
 		return;
+	if (n->group->has_prev)
+		note_events(n, &n->group->prev);
 	loop_group_remove(e->loop, n->group);
 	n->group = NULL;
 }
@@ -106,6 +139,7 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 
 		/* The first look only sets the start: the sooner the better. */
 		if (engine_peek(e, n, &s) == MEMCG_OK) {
+			restore_events(n, &s);
 			e->loop->now_usec = now_usec;
 			loop_observe(e->loop, n->group, &s);
 		}
@@ -127,6 +161,7 @@ static void on_changed(struct node *n, void *userdata)
 	e->cgroups_seen++;
 	/* A new group is where fresh memory is about to be used. Those of the start
 	 * are looked at some at a time, once the engine runs. */
+	n->events_known |= e->ready; /* made while we run: it starts at 0 */
 	if (e->ready && e->loop->n_groups < ENGAGED_MAX)
 		engine_engage(e, n, engine_now_usec());
 }
@@ -314,7 +349,9 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 {
 	struct memcg_sample s;
+	const struct memcg_events *ev;
 	uint64_t total, events, stall;
+	bool seen = n->polled;
 	int r = memcg_sample_read(e->cg_fd, n->path, MEMCG_CHEAP, now_usec, VALUE_ABSENT, &s);
 
 	if (r == MEMCG_GONE) {
@@ -324,9 +361,11 @@ static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 	if (r != MEMCG_OK)
 		return true;
 	total = value_or(s.psi.some.total_usec, 0);
-	events = value_or(s.events.high, 0) + value_or(s.events.max, 0) + value_or(s.events.oom_kill, 0);
+	ev = value_known(s.events_local.max) ? &s.events_local : &s.events;
+	events = value_or(ev->high, 0) + value_or(ev->max, 0) + value_or(ev->oom_kill, 0);
 	stall = value_sub(total, n->last_pressure_usec);
-	if (n->id && n->last_events + n->last_pressure_usec &&
+	n->polled = true;
+	if (seen &&
 		((double)stall > e->config->controller.pressure_low * (double)e->config->interval_usec ||
 			events > n->last_events))
 		engine_engage(e, n, now_usec);
@@ -343,13 +382,25 @@ static bool out_of_time(uint64_t start_usec)
 static void poll_groups(struct engine *e, uint64_t now_usec)
 {
 	struct node *n = tree_root(e->tree), *after;
+	uint64_t start_usec = engine_now_usec();
+	unsigned passed = 0, skip = e->poll_skip;
 
-	if (!e->watch)
+	if (!e->watch || e->rescan)
 		tree_scan(e->tree, n);
 	if (*e->root)
 		tree_recheck_no_memory(e->tree, 100);
-	while (n && !out_of_time(now_usec)) {
+	e->poll_skip = 0;
+	while (n) {
 		after = tree_next_beside(n);
+		/* Where the last tick ran out of time this one goes on. */
+		if (passed++ < skip) {
+			n = tree_next(n);
+			continue;
+		}
+		if (out_of_time(start_usec)) {
+			e->poll_skip = passed - 1;
+			return;
+		}
 		if (n->kind == NODE_UNIT && !n->own && !n->group &&
 			!(n->watched & (WATCH_PRESSURE | WATCH_EVENTS)) && !poll_one(e, n, now_usec))
 			n = after; /* it is gone, with all that was below it */
@@ -485,10 +536,14 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 	uint64_t fresh = value_or(e->host_now.pgfault, 0) +
 			 value_or(e->host_now.thp_fault_alloc, 0) * e->loop->plan.pmd_nr;
 	uint64_t elapsed = now_usec - e->audit_at_usec;
+	uint64_t collapses = value_or(e->host_now.thp_collapse_alloc, 0);
+	/* khugepaged at work may be filling a group up: nothing else tells of it. */
+	bool collapsing = e->audit_at_usec && collapses > e->audit_collapses;
 	bool busy = e->audit_at_usec && elapsed &&
 		    value_sub(fresh, e->audit_fresh) * 1000000 / elapsed >= SURVEY_PAGES_PER_SEC;
 
 	e->audit_fresh = fresh;
+	e->audit_collapses = collapses;
 	e->audit_at_usec = now_usec;
 	/* Groups that wait for room: nothing announces that it came back. */
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
@@ -501,6 +556,6 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 		return;
 	tree_recheck_no_memory(e->tree, 100);
 	retry_triggers(e);
-	if (busy && plan_can_raise(&e->loop->plan))
+	if (collapsing || (busy && plan_can_raise(&e->loop->plan)))
 		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
 }

@@ -60,6 +60,8 @@ struct engine {
 	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
 	unsigned n_knobs;
 	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
+	bool rescan;        /* some directories cannot be watched for new groups */
+	unsigned poll_skip; /* groups already polled in this round */
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
 	uint64_t *due; /* scratch of engine_observe_groups() */
@@ -68,6 +70,7 @@ struct engine {
 	unsigned survey_round; /* of the running look at all groups, see struct node */
 	bool start_pending;    /* the look at the groups of the start is not through yet */
 	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
+	uint64_t audit_collapses; /* of the machine at the last audit */
 	uint64_t audit_fresh, audit_at_usec; /* fresh pages of the machine at the last audit */
 	uint64_t min_free_kbytes;
 	uint64_t cgroups_seen, wakeups;
@@ -87,10 +90,6 @@ struct engine {
 uint64_t engine_now_usec(void);
 
 /* ---- engine.c */
-/* Says @text once per @key and keeps it for status. */
-void engine_degrade(struct engine *e, const char *key, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-void engine_undegrade(struct engine *e, const char *key);
 void engine_schedule(struct engine *e);
 void engine_sample_host(struct engine *e, uint64_t now_usec);
 
@@ -116,6 +115,9 @@ uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
 /* A full look outside of the loop, for status. */
 int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret);
 
+/* ---- engine-status.c */
+json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s);
+
 /* ---- engine-act.c */
 int engine_act_init(struct engine *e);
 /* Writes what the loop wants where it differs from what stands. */
@@ -124,6 +126,8 @@ void engine_apply(struct engine *e);
 void engine_audit_files(struct engine *e);
 void engine_replan(struct engine *e);
 struct engine_knob *engine_knob(struct engine *e, const char *path);
+/* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */
+const char *engine_wanted(struct engine *e, const char *path);
 
 /* ---- engine-sample.c */
 /* Around each step of the loop: before loop_begin(), and between loop_decide()

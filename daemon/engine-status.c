@@ -59,7 +59,7 @@ static const char *resolve(const char *mode, const char *top)
 static json_t *size_json(struct engine *e, const struct thp_tree *now, unsigned i)
 {
 	const struct thp_size *z = &now->sizes[i];
-	const char *top = choice_value(&now->enabled), *shmem_top = choice_value(&now->shmem_enabled);
+	const char *top = choice_value(&now->enabled);
 	char path[THP_PATH_MAX], actual[CHOICE_LEN] = "";
 	const struct loop_want *w;
 	enum reason r;
@@ -72,11 +72,11 @@ static json_t *size_json(struct engine *e, const struct thp_tree *now, unsigned 
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "size_kb", (json_int_t)z->size_kb,
 		"baseline", string_or_null(baseline_or(e, path, actual)), "actual", string_or_null(actual),
 		"effective", string_or_null(resolve(actual, top ? top : "never")),
-		"wanted", string_or_null(w ? w->value : NULL),
+		"wanted", string_or_null(engine_wanted(e, path)),
 		"reason", reason_word(r), "reason_text", reason_text(r),
 		"cgroup", string_or_null(w && w->cause ? w->cause->path : NULL),
 		"shmem", string_or_null(choice_value(&z->shmem_enabled)),
-		"shmem_effective", string_or_null(resolve(choice_value(&z->shmem_enabled), shmem_top)));
+		"shmem_effective", string_or_null(thp_shmem_effective(&z->shmem_enabled, &now->shmem_enabled)));
 }
 
 static json_t *legacy_size_json(struct engine *e)
@@ -89,7 +89,7 @@ static json_t *legacy_size_json(struct engine *e)
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:n, s:n}", "size_kb",
 		(json_int_t)e->tree_base.pmd_kb, "baseline", string_or_null(baseline_or(e, "enabled", actual)),
 		"actual", string_or_null(actual), "effective", string_or_null(actual),
-		"wanted", string_or_null(w ? w->value : NULL), "reason", reason_word(r),
+		"wanted", string_or_null(engine_wanted(e, "enabled")), "reason", reason_word(r),
 		"reason_text", reason_text(r), "cgroup", string_or_null(w && w->cause ? w->cause->path : NULL),
 		"shmem", "shmem_effective");
 }
@@ -120,7 +120,7 @@ static json_t *knob_number(struct engine *e, const char *path, uint64_t actual)
 	snprintf(buf, sizeof(buf), "%" PRIu64, actual);
 	return json_pack("{s:o, s:o, s:o, s:s}", "baseline",
 		number_text(baseline_or(e, path, value_known(actual) ? buf : "")),
-		"actual", json_from_value(actual), "wanted", number_text(w ? w->value : NULL),
+		"actual", json_from_value(actual), "wanted", number_text(engine_wanted(e, path)),
 		"reason", reason_word(w ? w->reason : REASON_NOT_MANAGED));
 }
 
@@ -129,7 +129,7 @@ static json_t *knob_text(struct engine *e, const char *path, const char *actual)
 	const struct loop_want *w = loop_want_for(e->loop, path);
 
 	return json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(baseline_or(e, path, actual)),
-		"actual", string_or_null(actual), "wanted", string_or_null(w ? w->value : NULL),
+		"actual", string_or_null(actual), "wanted", string_or_null(engine_wanted(e, path)),
 		"reason", reason_word(w ? w->reason : REASON_NOT_MANAGED));
 }
 
@@ -176,7 +176,7 @@ static const char *group_swap(const struct engine *e, const struct memcg_sample 
 	return swap_state_to_string(e->loop->host.swap);
 }
 
-static json_t *group_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
+json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
 	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
@@ -228,7 +228,7 @@ static void add_group(struct engine *e, const struct node *n, json_t *a, unsigne
 		(*peeks)++;
 		have = engine_peek(e, n, &s) == MEMCG_OK;
 	}
-	json_array_append_new(a, group_json(e, n, have ? &s : NULL));
+	json_array_append_new(a, engine_group_json(e, n, have ? &s : NULL));
 }
 
 static json_t *groups_json(struct engine *e, size_t *ret_omitted)
@@ -349,14 +349,14 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 
 	for (unsigned i = 0; i < e->n_knobs; i++) {
 		const struct engine_knob *k = &e->knobs[i];
-		const struct loop_want *w = loop_want_for(e->loop, k->path);
+		const char *wanted = engine_wanted(e, k->path);
 		char actual[CHOICE_LEN] = "";
 
-		if (k->broken || !w || actuator_read(e->actuator, k->path, actual, sizeof(actual)) < 0 ||
-			!strcmp(actual, w->value))
+		if (k->broken || !wanted || actuator_read(e->actuator, k->path, actual, sizeof(actual)) < 0 ||
+			!strcmp(actual, wanted))
 			continue;
 		json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s}", "path", k->path, "wanted",
-			w->value, "actual", actual, "why", engine_held(e) ? "held" :
+			wanted, "actual", actual, "why", engine_held(e) ? "held" :
 			e->dry_run ? "dry run" : actuator_read_only(e->actuator) ? "read-only" :
 			"changed by somebody else, or refused by the kernel"));
 	}
@@ -474,6 +474,6 @@ int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t
 		return -ENOMEM;
 	}
 	*ret_text = text;
-	*ret_facts = n && n->group ? group_json(e, n, n->group->has_prev ? &n->group->prev : NULL) : json_object();
+	*ret_facts = n && n->group ? engine_group_json(e, n, n->group->has_prev ? &n->group->prev : NULL) : json_object();
 	return 0;
 }

@@ -429,7 +429,8 @@ void engine_start(struct engine *e)
 	e->survey_round = 1;
 	tick(e);
 	/* What a crash left behind is put right even if nothing is hot. */
-	engine_apply(e);
+	if (!engine_held(e))
+		engine_apply(e);
 	engine_audit_groups(e, engine_now_usec());
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);

@@ -67,11 +67,23 @@ struct engine_observer {
 /* @o must outlive the engine. -ENOSPC beyond ENGINE_OBSERVERS_MAX. */
 int engine_observe(struct engine *e, const struct engine_observer *o);
 
+/* Says @text once per @key and keeps it for status. */
+void engine_degrade(struct engine *e, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void engine_undegrade(struct engine *e, const char *key);
+
 /* All return new references. */
 json_t *engine_status(struct engine *e);
 /* The members version, state, degraded, sizes and counters of the status. */
 json_t *engine_summary(struct engine *e);
 json_t *engine_features(struct engine *e);
+/* For metrics: the summary with "release", "stats" {NAME: {SIZE_KB: n}},
+ * "khugepaged", "swap", "groups" (as in the status, with "some_usec",
+ * "full_usec" and "refault_anon"; the @max_groups with the most anonymous memory)
+ * and "rest" {"groups", "anon_bytes", "unread"}. */
+json_t *engine_metrics(struct engine *e, size_t max_groups);
+/* [Metrics] Listen=, NULL = off. Valid until the next reload. */
+const char *engine_metrics_listen(const struct engine *e);
 json_t *engine_history(struct engine *e, unsigned n);
 json_t *engine_verify(struct engine *e, bool *ret_ok);
 /* @cgroup NULL = the whole. -ENOENT when there is no such group. */

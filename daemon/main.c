@@ -21,6 +21,7 @@
 #include "bus.h"
 #include "engine.h"
 #include "log.h"
+#include "metrics.h"
 #include "replay.h"
 #include "service.h"
 
@@ -261,6 +262,7 @@ static int run(const struct arguments *a, struct config *config)
 		.dry_run = a->dry_run,
 	};
 	struct varlink_server *server = NULL;
+	struct metrics *metrics = NULL;
 	struct bus *bus = NULL;
 	struct daemon d = { .base = event_base_new() };
 	int r;
@@ -271,7 +273,10 @@ static int run(const struct arguments *a, struct config *config)
 	}
 	r = engine_new(d.base, &o, config, &d.engine); /* takes config over */
 	if (r == 0) {
-		r = service_new(d.base, a->runtime_dir, d.engine, &server);
+		r = metrics_new(d.base, d.engine, &metrics);
+		if (r < 0)
+			log_err("metrics: %s", strerror(-r));
+		r = service_new(d.base, a->runtime_dir, d.engine, metrics, &server);
 		if (r < 0)
 			log_err("%s/org.mthpd1: %s", a->runtime_dir, strerror(-r));
 		engine_print_features(d.engine);
@@ -281,6 +286,7 @@ static int run(const struct arguments *a, struct config *config)
 	varlink_server_free(server);
 	engine_free(d.engine);
 	bus_free(bus);
+	metrics_free(metrics);
 	event_base_free(d.base);
 	return r;
 }

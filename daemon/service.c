@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "history.h"
+
 #define HISTORY_DEFAULT 20
 /* The cookie of the one persistent hold that the socket knows. */
 #define HOLD_COOKIE 1
+
+static struct metrics *metrics; /* NULL: out of memory at start */
 
 static const char description[] =
 	"# Control of large folio sizes from memory pressure.\n"
@@ -24,6 +28,8 @@ static const char description[] =
 	"method Features() -> (features: object)\n"
 	"# Differences between what is wanted and what the files hold.\n"
 	"method Verify() -> (ok: bool, differences: []object)\n"
+	"# The text format of Prometheus.\n"
+	"method Metrics() -> (text: string)\n"
 	"# With more: each decision; with samples also the header of a trace, in the\n"
 	"# first reply, and each tick as the loop saw it.\n"
 	"method Monitor(samples: ?bool) -> (decision: ?object, sample: ?object)\n"
@@ -130,6 +136,21 @@ static int verify(const struct varlink_call *call, void *userdata, json_t **ret_
 	(void)call;
 	(void)ret_error;
 	*ret_parameters = json_pack("{s:b, s:o}", "ok", ok, "differences", differences);
+	return 0;
+}
+
+static int metrics_now(const struct varlink_call *call, void *userdata, json_t **ret_parameters,
+	const char **ret_error)
+{
+	char *text = metrics ? metrics_text(metrics) : NULL;
+
+	(void)call;
+	(void)userdata;
+	(void)ret_error;
+	if (!text)
+		return -ENOMEM;
+	*ret_parameters = json_pack("{s:o}", "text", json_from_bytes(text));
+	free(text);
 	return 0;
 }
 
@@ -253,6 +274,7 @@ static const struct varlink_method methods[] = {
 	{ .name = "org.mthpd1.History", .handler = history },
 	{ .name = "org.mthpd1.Features", .handler = features },
 	{ .name = "org.mthpd1.Verify", .handler = verify },
+	{ .name = "org.mthpd1.Metrics", .handler = metrics_now },
 	{ .name = "org.mthpd1.Monitor", .stream = true, .handler = monitor },
 	{ .name = "org.mthpd1.Reload", .root_only = true, .handler = reload },
 	{ .name = "org.mthpd1.Hold", .root_only = true, .handler = hold },
@@ -272,7 +294,7 @@ static struct varlink_info info = {
 };
 
 int service_new(struct event_base *base, const char *runtime_dir, struct engine *e,
-	struct varlink_server **ret)
+	struct metrics *shared_metrics, struct varlink_server **ret)
 {
 	static struct monitor m;
 	static const struct engine_observer observer = {
@@ -287,6 +309,7 @@ int service_new(struct event_base *base, const char *runtime_dir, struct engine 
 	if (snprintf(path, sizeof(path), "%s/org.mthpd1", runtime_dir) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	info.userdata = e;
+	metrics = shared_metrics;
 	r = varlink_server_new(base, path, &info, ret);
 	if (r < 0)
 		return r;

@@ -7,10 +7,11 @@
 #define MTHPD_SERVICE_H
 
 #include "engine.h"
+#include "metrics.h"
 #include "varlink.h"
 
-/* The socket RUNTIME_DIR/org.mthpd1. 0 or -errno. */
+/* The socket RUNTIME_DIR/org.mthpd1. @metrics (borrowed) may be NULL. 0 or -errno. */
 int service_new(struct event_base *base, const char *runtime_dir, struct engine *e,
-	struct varlink_server **ret);
+	struct metrics *metrics, struct varlink_server **ret);
 
 #endif

@@ -65,6 +65,14 @@ static bool below_unit(const struct node *n)
 	return false;
 }
 
+static bool memory_below(const struct node *n)
+{
+	for (const struct node *c = n->child; c; c = c->next)
+		if (c->has_memory || memory_below(c))
+			return true;
+	return false;
+}
+
 static enum node_kind kind_of(const struct tree *t, const struct node *n)
 {
 	const char *pattern = NULL;
@@ -77,14 +85,14 @@ static enum node_kind kind_of(const struct tree *t, const struct node *n)
 		return NODE_PART;
 	if (config_policy_for(t->config, n->path, &pattern) && names_inner(pattern))
 		return NODE_UNIT;
+	/* A slice speaks only for groups below it that have no memory files. */
 	if (is_slice(n->name))
-		return NODE_INNER;
-	for (const struct node *c = n->child; c; c = c->next)
-		if (c->has_memory)
-			return NODE_CONTAINER;
-	return NODE_UNIT;
+		return n->child && !memory_below(n) ? NODE_UNIT : NODE_INNER;
+	return memory_below(n) ? NODE_CONTAINER : NODE_UNIT;
 }
 
+/* A group's kind follows from those above and below it, so a change is passed on
+ * to the groups below (a unit's are parts, a container's are not). */
 static void update_kind(struct tree *t, struct node *n)
 {
 	enum node_kind k = kind_of(t, n);
@@ -93,6 +101,14 @@ static void update_kind(struct tree *t, struct node *n)
 		return;
 	n->kind = k;
 	t->ops->changed(n, t->userdata);
+	for (struct node *c = n->child; c; c = c->next)
+		update_kind(t, c);
+}
+
+static void update_above(struct tree *t, struct node *n)
+{
+	for (n = n->parent; n && n->parent; n = n->parent)
+		update_kind(t, n);
 }
 
 struct tree *tree_new(int root_fd, const struct config *config, const char *own_path,
@@ -154,8 +170,10 @@ void tree_remove(struct tree *t, struct node *n)
 	unlink_node(t, n);
 	free(n->path);
 	free(n);
-	if (parent && parent->parent)
+	if (parent && parent->parent) {
 		update_kind(t, parent);
+		update_above(t, parent);
+	}
 }
 
 void tree_free(struct tree *t)
@@ -277,8 +295,7 @@ static void added(struct tree *t, struct node *n)
 	n->kind = kind_of(t, n);
 	t->ops->changed(n, t->userdata);
 	tree_scan(t, n);
-	if (n->parent->parent)
-		update_kind(t, n->parent);
+	update_above(t, n);
 }
 
 static struct node *ensure_child(struct tree *t, struct node *parent, const char *name)
@@ -383,8 +400,7 @@ void tree_recheck_no_memory(struct tree *t, unsigned max)
 		if (!n->has_memory)
 			continue;
 		update_kind(t, n);
-		if (n->parent->parent)
-			update_kind(t, n->parent);
+		update_above(t, n);
 	}
 	t->recheck_skip = 0;
 }

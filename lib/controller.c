@@ -114,7 +114,9 @@ static void drop(struct controller *c, const struct config_controller *cfg, unsi
 	c->used_large = evidence_uses_large(c, in);
 	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
 	c->after = (struct ctl_cost){ 0 };
-	c->ptes = CTL_PTES_FULL;
+	/* A size that is too large is one thing, memory that runs out another. */
+	if (!rung)
+		c->ptes = CTL_PTES_FULL;
 	c->hold_until_usec = in->now_usec + c->hold_usec;
 	set_rung(c, rung, false, in->now_usec);
 	enter(c, CTL_DROP, r, in->now_usec);
@@ -135,12 +137,14 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 		return false;
 	if (value_known(in->s->limit_bytes))
 		safe = rung_for_bytes(p, in->s->limit_bytes / OOM_SHARE_DIV);
-	/* No folio is large against the limit: then it is their number. */
-	if (plan_largest_on_kb(p, safe, c->raised) == plan_largest_on_kb(p, c->rung, c->raised))
-		safe = 0;
 	if (safe > c->rung)
 		safe = c->rung;
-	drop(c, cfg, safe, REASON_OOM_KILL, in);
+	/* No folio is large against the limit: if the group stalls, it may be their number. */
+	if (plan_largest_on_kb(p, safe, c->raised) == plan_largest_on_kb(p, c->rung, c->raised) &&
+		c->pressed_ticks)
+		safe = 0;
+	if (plan_largest_on_kb(p, safe, c->raised) != plan_largest_on_kb(p, c->rung, c->raised))
+		drop(c, cfg, safe, REASON_OOM_KILL, in);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
 	return true;

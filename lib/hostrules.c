@@ -73,6 +73,12 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 	uint64_t torn = value_sub(now->split_deferred, was->split_deferred);
 	uint64_t swapped = value_sub(now->swpout_fallback, was->swpout_fallback);
 
+	/* A cap that has run out is lifted before anything is counted: the size has
+	 * to fail again for a new one. */
+	if (z->cap != PLAN_RAISED && now_usec >= z->until_usec) {
+		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
+		z->cap = PLAN_RAISED;
+	}
 	/* A charge that fails says that a group is full, not that memory is torn. */
 	failed = value_sub(failed, charge);
 	if (alloc + failed >= ATTEMPTS_MIN)
@@ -89,10 +95,6 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 		cap(z, PLAN_OFF, REASON_SWAP_FRAGMENTED, now_usec);
 	else if (z->churn_windows >= CHURN_WINDOWS)
 		cap(z, PLAN_ASKED, REASON_SPLIT_CHURN, now_usec);
-	if (z->cap != PLAN_RAISED && now_usec >= z->until_usec) {
-		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
-		z->cap = PLAN_RAISED;
-	}
 }
 
 static enum swap_state classify_swap(
