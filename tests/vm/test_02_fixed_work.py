@@ -11,8 +11,8 @@ LIMITS = {"random": 1.10, "runs": 1.05, "seq": 1.05}
 
 def guests(long):
     found = []
-    for case, starts, percent in (("random", ("64", "all"), 35), ("runs", ("64",), 35),
-                                  ("seq", ("64",), 35)):
+    for case, starts, percent in (("random", ("64", "all"), 30), ("runs", ("64",), 25),
+                                  ("seq", ("64",), 25)):
         if long:
             starts, percent = ("never", "64", "256", "all"), 105
         for seed in range(1, 6 if long else 2):

@@ -6,7 +6,7 @@ FILE_PAGES = 256 * 256
 
 
 def guests(long):
-    rate = 0 if long else 16000
+    rate = 0 if long else 5000
     found = [Guest("t_stream.sh", seed, 120, rate, "mthpd", seed=seed, key="mthpd", weight=70)
              for seed in range(1, 6 if long else 2)]
     return found + [Guest("t_stream.sh", 1, 10, rate, what, key=what, weight=15)

@@ -15,7 +15,6 @@ import os
 import statistics
 import subprocess
 import tarfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -49,20 +48,21 @@ class Guest:
         command += ["--icount"] if self.icount else []
         command += [f"--append={self.append}"] if self.append else []
         command += [os.path.join(HERE, "guest", self.script), *map(str, self.args)]
-        began = time.monotonic()
         with open(os.path.join(folder, "console"), "w") as console:
-            status = subprocess.run(command, stdout=console, stderr=subprocess.STDOUT).returncode
+            process = subprocess.Popen(command, stdout=console, stderr=subprocess.STDOUT)
+            status, usage = os.wait4(process.pid, 0)[1:]
+            process.returncode = os.waitstatus_to_exitcode(status)
         if os.path.exists(archive) and os.path.getsize(archive):
             with tarfile.open(archive) as tar:
                 tar.extractall(folder)
-        return Run(self, folder, status, time.monotonic() - began)
+        return Run(self, folder, process.returncode, usage.ru_utime + usage.ru_stime)
 
 
 class Run:
     """The files of one guest."""
 
-    def __init__(self, guest, folder, status, seconds):
-        self.guest, self.folder, self.status, self.seconds = guest, folder, status, seconds
+    def __init__(self, guest, folder, status, cpu_sec):
+        self.guest, self.folder, self.status, self.cpu_sec = guest, folder, status, cpu_sec
 
     def path(self, name):
         return os.path.join(self.folder, "out", name)

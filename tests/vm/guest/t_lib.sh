@@ -19,7 +19,7 @@ daemon_start() {
 	printf '%s\n' "${2:-}" > /etc/mthpd.conf
 	mthpd --config=/etc/mthpd.conf 2>> "/out/log-$1" &
 	daemon=$!
-	wait_for 30 ctl --json features > "/out/features-$1" || die "mthpd does not answer"
+	wait_for 30 ctl --json features > "/out/features-$1" 2> /dev/null || die "mthpd does not answer"
 }
 
 daemon_stop() {

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# t_many_groups.sh SEED COUNT WHAT: COUNT groups come and go, with a process and
-# some memory each, while another group is under pressure.
+# t_many_groups.sh SEED COUNT WHAT: COUNT groups come and go, some of them alive at
+# any time, while another group is under pressure.
 . /t_lib.sh
 seed=$1 count=$2 what=$3
+ALIVE=12
 zram_swap 512M
 echo never > $THP/enabled
 thp_setting 64
@@ -20,28 +21,38 @@ figures() { # NAME: the size of the daemon now
 	} > "/out/figures-$1"
 }
 
-# one GROUP: a group with a process in it; how it ends differs from one to the next.
-one() {
-	mkdir "$CG/$1" || die "mkdir $1"
-	case $2 in
+# make N, remove N: a group, every second one with a process in it.
+make() {
+	group=$CG/churn$1.group
+	mkdir "$group" || die "mkdir $group"
+	case $(($1 % 4)) in
 	0) ;;
-	1) sh -c "echo 0 > $CG/$1/cgroup.procs; :" ;;
-	2) echo 8M > "$CG/$1/memory.max"; sh -c "echo 0 > $CG/$1/cgroup.procs; cat /proc/meminfo" > /dev/null ;;
-	3) mkdir "$CG/$1/leaf"; rmdir "$CG/$1/leaf" ;;
+	1) sleep 1000 & echo $! > "$group/cgroup.procs" ;;
+	2) echo 8M > "$group/memory.max" ;;
+	3) sleep 1000 & echo $! > "$group/cgroup.procs"; mkdir "$group/leaf"; rmdir "$group/leaf" ;;
 	esac
-	until rmdir "$CG/$1" 2> /dev/null; do usleep 1000; done
+}
+remove() {
+	group=$CG/churn$1.group
+	echo 1 > "$group/cgroup.kill"
+	until rmdir "$group" 2> /dev/null; do usleep 1000; done
 }
 
-workload --cgroup=$CG/hot.group --seed="$seed" random:size=96M,rate=2500,seconds=100000 > /dev/null &
+workload --cgroup=$CG/hot.group --seed="$seed" random:size=96M,rate=1500,seconds=100000 > /dev/null &
 load=$!
 i=0
 while [ $i -lt "$count" ]; do
-	one "churn$i.group" $((i % 4))
+	make $i
+	[ $i -lt $ALIVE ] || remove $((i - ALIVE))
 	i=$((i + 1))
 	[ $i -ne $((count / 4)) ] || figures quarter
 done
 figures end
 [ "$what" != mthpd ] || ctl --json status > /out/status-loaded
+while [ $i -lt $((count + ALIVE)) ]; do
+	remove $((i - ALIVE))
+	i=$((i + 1))
+done
 kill $load
 wait $load 2> /dev/null
 sleep 20

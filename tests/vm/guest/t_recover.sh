@@ -26,7 +26,7 @@ for what in mthpd nothing never; do
 	control_start $what $what
 	workload --cgroup=$CG/$what.group --seed="$seed" --report-msec=1000 \
 		random:size=96M,seconds=8 random:size=24M,rate=3000,seconds=3 \
-		fill:size=16M,rate=8000,seconds=117 > /out/work-$what
+		fill:size=16M,rate=2500,seconds=117 > /out/work-$what
 	fresh $what
 	sampler_stop
 	control_stop

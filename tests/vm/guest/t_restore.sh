@@ -24,14 +24,16 @@ snapshot() {
 
 # pressed NAME: the daemon meets pressure and changes files; its snapshot.
 pressed() {
-	workload --cgroup=$CG/test.group --seed="$seed" random:size=96M,seconds=60 > /dev/null &
+	workload --cgroup=$CG/test.group --seed="$seed" random:size=96M,rate=3000,seconds=60 > /dev/null &
 	load=$!
-	wait_for 60 changed || echo "$1: nothing was changed"
+	wait_for 20 changed || echo "$1: nothing was changed"
+	sleep 1
 	snapshot "$1"
 	kill $load
 	wait $load 2> /dev/null
 }
-changed() { snapshot now; ! cmp -s /out/now /out/before; }
+sizes() { cat $THP/hugepages-*kB/enabled; }
+changed() { [ "$(sizes)" != "$sizes_before" ]; }
 
 # mthpd_killed: kill -9, as a crash would end it.
 mthpd_killed() {
@@ -40,7 +42,7 @@ mthpd_killed() {
 }
 
 snapshot before
-snapshot idle
+sizes_before=$(sizes)
 if [ "$3" = mthpd ]; then
 	for signal in TERM INT; do
 		daemon_start $signal
@@ -85,7 +87,7 @@ if [ "$3" = mthpd ]; then
 	# Killed at other moments: at rest, while it writes, while it recovers.
 	i=0
 	while [ $i -lt "$kills" ]; do
-		workload --cgroup=$CG/test.group --seed="$i" random:size=96M,seconds=60 > /dev/null &
+		workload --cgroup=$CG/test.group --seed="$i" random:size=96M,rate=3000,seconds=60 > /dev/null &
 		load=$!
 		daemon_start kills
 		usleep $((i * 7919 % 40 * 100000))

@@ -5,7 +5,7 @@
 # it meets real pressure.
 . /t_lib.sh
 zram_swap 512M
-zram_fs 300M /data
+zram_fs 600M /data
 file_of_size /data/file 256
 echo 3 > /proc/sys/vm/drop_caches
 echo never > $THP/enabled

@@ -15,7 +15,7 @@ workload --cgroup=$CG/quiet.group --seed="$seed" --report-msec=1000 \
 	"fill:size=32M,rate=10000,seconds=$((seconds + 15))" > /out/work-quiet &
 sleep 10
 workload --cgroup=$CG/hurt.group --seed="$seed" --report-msec=1000 \
-	"random:size=96M,seconds=$seconds" > /out/work-hurt &
+	"random:size=96M,rate=3000,seconds=$seconds" > /out/work-hurt &
 hurt=$!
 if [ "$what" = mthpd ]; then
 	mkdir /out/status
