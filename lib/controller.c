@@ -128,6 +128,11 @@ static unsigned rung_for_bytes(const struct plan *p, uint64_t bytes)
 	return plan_rung_for(p, bytes / 1024);
 }
 
+static bool same_sizes(const struct controller *c, const struct plan *p, unsigned rung)
+{
+	return plan_largest_on_kb(p, rung, c->raised) == plan_largest_on_kb(p, c->rung, c->raised);
+}
+
 static bool on_oom(struct controller *c, const struct plan *p, const struct config_controller *cfg,
 	const struct ctl_input *in)
 {
@@ -139,11 +144,13 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 		safe = rung_for_bytes(p, in->s->limit_bytes / OOM_SHARE_DIV);
 	if (safe > c->rung)
 		safe = c->rung;
-	/* No folio is large against the limit: if the group stalls, it may be their number. */
-	if (plan_largest_on_kb(p, safe, c->raised) == plan_largest_on_kb(p, c->rung, c->raised) &&
-		c->pressed_ticks)
+	/* No folio is large against the limit: then the larger half goes, and where
+	 * the group stalls as well, all of them. */
+	if (same_sizes(c, p, safe) && safe > p->raise_rung)
+		safe = p->raise_rung;
+	if (same_sizes(c, p, safe) && c->pressed_ticks)
 		safe = 0;
-	if (plan_largest_on_kb(p, safe, c->raised) != plan_largest_on_kb(p, c->rung, c->raised))
+	if (!same_sizes(c, p, safe))
 		drop(c, cfg, safe, REASON_OOM_KILL, in);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);

@@ -52,9 +52,9 @@ static void cap(struct hostrules_size *z, enum plan_level level, enum reason r, 
 	if (z->reason == r && now_usec < z->until_usec)
 		return;
 	/* The same complaint again after the cap was lifted: wait longer. */
-	if (z->reason == r && z->hold_usec < HOLD_MAX_USEC)
-		z->hold_usec *= 2;
-	else if (z->reason != r)
+	if (z->reason == r)
+		z->hold_usec = value_min(z->hold_usec * 2, HOLD_MAX_USEC);
+	else
 		z->hold_usec = HOLD_MIN_USEC;
 	z->reason = r;
 	z->cap = level;
@@ -119,7 +119,8 @@ static enum swap_state classify_swap(
 		failed += value_sub(in->stats[i].swpout_fallback, h->prev_stats[i].swpout_fallback);
 	double dt_sec = (double)(in->host->now_usec - h->prev.now_usec) / (double)SEC;
 
-	return (double)failed >= FRAG_PER_SEC * dt_sec ? SWAP_FRAGMENTED : SWAP_ROOM;
+	/* A group that may not swap fails as often; that is its own limit. */
+	return (double)failed >= FRAG_PER_SEC * dt_sec && !in->swap_limited ? SWAP_FRAGMENTED : SWAP_ROOM;
 }
 
 static void step_compaction(struct hostrules *h, const struct host_sample *s, double dt_sec)

@@ -211,8 +211,24 @@ void loop_begin(struct loop *l, uint64_t now_usec)
 	l->rate_limited = !may_step_up(l);
 }
 
-void loop_observe_host(struct loop *l, const struct hostrules_input *in)
+/* Some group that is looked at fails to swap at its own memory.swap.max. */
+static bool swap_limited(const struct loop *l)
 {
+	for (size_t i = 0; i < l->n_groups; i++) {
+		const struct loop_group *g = l->groups[i];
+
+		if (g->has_prev && g->delta.d_swap_fail && value_known(g->prev.swap_max_bytes))
+			return true;
+	}
+	return false;
+}
+
+void loop_observe_host(struct loop *l, const struct hostrules_input *host_in)
+{
+	struct hostrules_input limited = *host_in;
+	const struct hostrules_input *in = &limited;
+
+	limited.swap_limited = swap_limited(l);
 	hostrules_step(&l->host, &l->plan, in);
 	l->host_available_bytes = VALUE_ABSENT;
 	if (value_known(in->host->mem_available_kb))
