@@ -362,12 +362,39 @@ static void test_oom_freezes(void **state)
 	rig_quiet(&r, 240);
 	assert_int_equal(r.c.rung, TOP(&r));
 	rig_stop(&r);
-	/* A limit against which no folio is large: then their number counts. */
+	/* A limit against which no folio is large: the larger half goes, and all of
+	 * them where the group stalls as well. */
 	start_all_on(&r, "");
 	r.s.limit_bytes = r.s.max_bytes = GIB;
 	rig_full(&r);
 	r.s.events.oom_kill++;
 	rig_second(&r, 0.05, 0.05);
+	assert_int_equal(r.wish.rung, plan_rung_for(&r.plan, 64));
+	rig_stop(&r);
+	start_all_on(&r, "");
+	r.s.limit_bytes = r.s.max_bytes = GIB;
+	rig_full(&r);
+	r.s.events.oom_kill++;
+	rig_second(&r, 0.5, 0.5);
+	assert_int_equal(r.wish.rung, 0);
+	rig_stop(&r);
+}
+
+/* Killed while some sizes are back: those that are on have to go. */
+static void test_oom_on_the_way_up(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start_all_on(&r, "");
+	drop_it(&r);
+	for (int i = 0; i < 100 && r.c.rung < 2; i++)
+		rig_quiet(&r, 1);
+	assert_int_equal(r.plan.rung_max_kb[r.c.rung], 64);
+	r.s.events.oom_kill++;
+	rig_full(&r);
+	rig_second(&r, 0.05, 0.05);
+	assert_int_equal(r.c.state, CTL_FROZEN);
 	assert_int_equal(r.wish.rung, 0);
 	rig_stop(&r);
 }
@@ -867,6 +894,7 @@ int main(void)
 		cmocka_unit_test(test_a08_risk_without_kill),
 		cmocka_unit_test(test_a11_large_pmd),
 		cmocka_unit_test(test_oom_freezes),
+		cmocka_unit_test(test_oom_on_the_way_up),
 		cmocka_unit_test(test_oom_with_nothing_on),
 		cmocka_unit_test(test_recovery_by_rungs),
 		cmocka_unit_test(test_no_room_no_step),
