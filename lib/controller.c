@@ -144,12 +144,14 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 		safe = rung_for_bytes(p, in->s->limit_bytes / OOM_SHARE_DIV);
 	if (safe > c->rung)
 		safe = c->rung;
-	/* No folio is large against the limit: then the larger half goes, and where
-	 * the group stalls as well, all of them. */
-	if (same_sizes(c, p, safe) && safe > p->raise_rung)
-		safe = p->raise_rung;
-	if (same_sizes(c, p, safe) && c->pressed_ticks)
-		safe = 0;
+	/* No folio is large against the limit: then the larger half goes; all of them
+	 * where the group stalls as well, or was just given some back. */
+	if (same_sizes(c, p, safe)) {
+		if (c->pressed_ticks || (c->dropped && c->last_up_usec))
+			safe = 0;
+		else if (safe > p->raise_rung)
+			safe = p->raise_rung;
+	}
 	if (!same_sizes(c, p, safe))
 		drop(c, cfg, safe, REASON_OOM_KILL, in);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
