@@ -444,7 +444,8 @@ void controller_step(struct controller *c, const struct plan *p,
 
 	evidence_observe(c, cfg, in);
 	on_regime(c, cfg, in);
-	on = plan_largest_on_kb(p, c->rung, c->raised) > 0;
+	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
+	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
 	if (on && on_oom(c, p, cfg, in)) {
 		/* done */
