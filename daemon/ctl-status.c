@@ -305,6 +305,24 @@ static void print_swap(FILE *f, const json_t *status)
 	fputc('\n', f);
 }
 
+/* Mounts with a huge= option of their own ignore shmem_enabled. */
+static void print_tmpfs(FILE *f, const json_t *status)
+{
+	const json_t *list = get(status, "tmpfs_own_huge"), *mount;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	fputs("Outside of mthpd's control (tmpfs with its own huge= option):\n", f);
+	json_array_foreach(list, i, mount) {
+		fputs("  ", f);
+		ctl_put_line(f, word(mount, "mount"));
+		fputs(" huge=", f);
+		ctl_put_line(f, word(mount, "huge"));
+		fputc('\n', f);
+	}
+}
+
 static void print_counters(FILE *f, const json_t *status)
 {
 	static const struct {
@@ -342,5 +360,6 @@ void ctl_status_print(FILE *f, const json_t *status, size_t max_groups)
 	print_groups(f, status, max_groups);
 	fputc('\n', f);
 	print_swap(f, status);
+	print_tmpfs(f, status);
 	print_counters(f, status);
 }

@@ -203,7 +203,9 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	json_object_set_new(j, "slack_bytes", value_known(s->current_bytes) && value_known(s->anon) ?
 		json_from_value(memcg_slack_bytes(s)) : json_null());
 	json_object_set_new(j, "swap", json_string(group_swap(e, s)));
-	json_object_set_new(j, "oom_kills", json_from_value(s->events.oom_kill));
+	/* Victims that lived here, so that groups can be added up. */
+	json_object_set_new(j, "oom_kills", json_from_value(
+		value_known(s->events_local.oom_kill) ? s->events_local.oom_kill : s->events.oom_kill));
 	json_object_set_new(j, "refault_anon_per_sec", c ? json_integer((json_int_t)c->refault_per_sec) : json_null());
 	json_object_set_new(j, "amplification", json_from_share(c ? c->amplification : -1));
 	json_object_set_new(j, "clamped", json_boolean(n->group &&
