@@ -173,8 +173,7 @@ install: all
 	for p in conf/profiles/*.conf; do \
 		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/mthpd/profiles/$$(basename $$p) || exit 1; done
 	install -D -m 644 systemd/mthpd.service $(DESTDIR)$(UNITDIR)/mthpd.service
-	sed -i -e 's#=/usr/\(s\?bin\)/#=$(PREFIX)/\1/#' -e '/^ExecPaths=/s#$$# $(filter-out /usr,$(PREFIX))#' \
-		-e 's# $$##' $(DESTDIR)$(UNITDIR)/mthpd.service
+	sed -i -e 's#=/usr/\(s\?bin\)/#=$(PREFIX)/\1/#' $(DESTDIR)$(UNITDIR)/mthpd.service
 	install -D -m 644 systemd/mthpd.catalog $(DESTDIR)$(CATALOGDIR)/mthpd.catalog
 	for p in systemd/examples/*.conf; do \
 		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/doc/mthpd/examples/$$(basename $$p) || exit 1; done
