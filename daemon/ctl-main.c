@@ -53,7 +53,7 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
 		int used = fprintf(out, "  %s %s", verbs[i].name, verbs[i].arguments);
 
-		fprintf(out, "%*s%s\n", used < 33 ? 33 - used : 1, "", verbs[i].help);
+		fprintf(out, "%*s%s\n", used < 31 ? 31 - used : 1, "", verbs[i].help);
 	}
 	fputs("\n"
 	      "  --socket=PATH               where mthpd listens (" CTL_SOCKET_DEFAULT ")\n"

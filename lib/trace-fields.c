@@ -52,6 +52,8 @@ static bool put_one(json_t *object, const struct trace_field *f, const void *at)
 		return !*(const bool *)at || trace_put(object, f->name, json_true());
 	case FIELD_REAL:
 		return trace_put(object, f->name, real_json(*(const double *)at));
+	case FIELD_SIGNED:
+		return trace_put(object, f->name, json_integer(*(const int64_t *)at));
 	case FIELD_REASON:
 		return trace_put(object, f->name,
 			json_string(reason_word(*(const enum reason *)at)));
@@ -201,6 +203,11 @@ static int get_one(const json_t *object, const char *what, const struct trace_fi
 	if (f->type == FIELD_REAL) {
 		*(double *)at = 0;
 		return v ? get_real(v, what, f->name, at, why) : r;
+	}
+	if (f->type == FIELD_SIGNED) {
+		*(int64_t *)at = json_integer_value(v);
+		return !v || json_is_integer(v) ? r :
+			trace_fault(why, "%s: %s is not a whole number", what, f->name);
 	}
 	*(enum reason *)at = REASON_NONE;
 	return v ? get_reason(v, what, f->name, at, why) : r;

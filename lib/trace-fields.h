@@ -19,6 +19,7 @@ enum trace_type {
 	FIELD_UINT,   /* unsigned, or an enum without negative values: 0..limit */
 	FIELD_BOOL,   /* left out when false */
 	FIELD_REAL,   /* finite double */
+	FIELD_SIGNED, /* int64_t */
 	FIELD_REASON, /* enum reason, as its word */
 };
 

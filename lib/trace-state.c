@@ -84,6 +84,36 @@ static const struct trace_field wish_fields[] = {
 	W(FIELD_REASON, reason, 0),
 };
 
+#define D(type, member) M(memcg_delta, type, member, 0)
+static const struct trace_field delta_fields[] = {
+	D(FIELD_VALUE, dt_usec),
+	D(FIELD_REAL, some),
+	D(FIELD_REAL, full),
+	D(FIELD_VALUE, d_high),
+	D(FIELD_VALUE, d_max),
+	D(FIELD_VALUE, d_oom),
+	D(FIELD_VALUE, d_oom_kill),
+	D(FIELD_VALUE, d_oom_victim),
+	D(FIELD_VALUE, d_pgfault),
+	D(FIELD_VALUE, d_pgmajfault),
+	D(FIELD_VALUE, d_refault_anon),
+	D(FIELD_VALUE, d_refault_file),
+	D(FIELD_VALUE, d_pgscan),
+	D(FIELD_VALUE, d_pgsteal),
+	D(FIELD_VALUE, d_thp_fault_alloc),
+	D(FIELD_VALUE, d_thp_collapse_alloc),
+	D(FIELD_VALUE, d_swpout_fallback),
+	D(FIELD_VALUE, d_swap_fail),
+	D(FIELD_VALUE, d_usage_usec),
+	D(FIELD_VALUE, d_user_usec),
+	D(FIELD_VALUE, d_system_usec),
+	D(FIELD_SIGNED, d_current_bytes),
+	D(FIELD_SIGNED, d_anon_bytes),
+	D(FIELD_SIGNED, d_anon_thp_bytes),
+	D(FIELD_SIGNED, d_swap_bytes),
+	M(memcg_delta, FIELD_UINT, anomalies, UINT32_MAX),
+};
+
 #define A(type, member, limit) M(arbiter_size, type, member, limit)
 static const struct trace_field arbiter_fields[] = {
 	A(FIELD_UINT, level, PLAN_RAISED),
@@ -91,6 +121,15 @@ static const struct trace_field arbiter_fields[] = {
 	A(FIELD_BOOL, touched, 0),
 	A(FIELD_VALUE, veto_left_usec, 0),
 	A(FIELD_BOOL, veto_spent, 0),
+};
+
+#define G(member) M(arbiter, FIELD_VALUE, member, 0)
+static const struct trace_field global_fields[] = {
+	G(last_usec),
+	G(shmem_max_kb),
+	G(max_ptes_none),
+	G(khugepaged_defrag),
+	G(scan_sleep_millisecs),
 };
 
 #define H(type, member, limit) M(hostrules_size, type, member, limit)
@@ -145,6 +184,8 @@ static json_t *group_json(const struct loop_group *g)
 		ok = trace_put(j, "policy", trace_bytes_json(g->policy->name));
 	if (ok && g->has_prev)
 		ok = trace_put(j, "sample", trace_memcg_json(&g->prev));
+	if (ok && g->delta.dt_usec)
+		ok = trace_put(j, "delta", fields_json(delta_fields, ELEMENTSOF(delta_fields), &g->delta));
 	if (ok)
 		return j;
 	json_decref(j);
@@ -204,7 +245,9 @@ json_t *trace_state_json(const struct loop *l, uint64_t decisions)
 	ok &= trace_put(j, "sizes", sizes);
 	ok &= trace_put(j, "changes_usec", changes);
 	ok = ok && trace_put(j, "now_usec", json_integer((json_int_t)l->now_usec)) &&
-	     trace_put(j, "decided_usec", json_integer((json_int_t)l->arbiter.last_usec)) &&
+	     trace_put(j, "arbiter",
+		     fields_json(global_fields, ELEMENTSOF(global_fields), &l->arbiter)) &&
+	     trace_put(j, "defrag", json_string(l->arbiter.defrag ? l->arbiter.defrag : "")) &&
 	     trace_put(j, "decisions", json_integer((json_int_t)decisions)) &&
 	     trace_put(j, "rules", rules_json(&l->host)) && trace_put(j, "wants", wants_json(l));
 	if (ok)
@@ -234,7 +277,7 @@ static int get_group(const json_t *j, const struct source *s)
 {
 	static const char what[] = "state: group";
 	const char *path, *policy;
-	json_t *ctl, *wish, *sample;
+	json_t *ctl, *wish, *sample, *delta;
 	struct loop_group *g;
 	uint64_t id;
 
@@ -245,7 +288,8 @@ static int get_group(const json_t *j, const struct source *s)
 		trace_get_string(j, what, "policy", false, &policy, s->why) < 0 ||
 		trace_get_container(j, what, "controller", JSON_OBJECT, true, &ctl, s->why) < 0 ||
 		trace_get_container(j, what, "wish", JSON_OBJECT, true, &wish, s->why) < 0 ||
-		trace_get_container(j, what, "sample", JSON_OBJECT, false, &sample, s->why) < 0)
+		trace_get_container(j, what, "sample", JSON_OBJECT, false, &sample, s->why) < 0 ||
+		trace_get_container(j, what, "delta", JSON_OBJECT, false, &delta, s->why) < 0)
 		return -EBADMSG;
 	g = s->group_new(s->l, id, path, policy, s->userdata);
 	if (!g)
@@ -253,6 +297,9 @@ static int get_group(const json_t *j, const struct source *s)
 	if (trace_fields_get(ctl, what, controller_fields, ELEMENTSOF(controller_fields), &g->ctl,
 		    s->why) < 0 ||
 		trace_fields_get(wish, what, wish_fields, ELEMENTSOF(wish_fields), &g->wish, s->why) < 0)
+		return -EBADMSG;
+	if (delta && trace_fields_get(delta, what, delta_fields, ELEMENTSOF(delta_fields), &g->delta,
+			     s->why) < 0)
 		return -EBADMSG;
 	g->has_prev = sample != NULL;
 	if (sample && trace_memcg_get(sample, &g->prev, s->why) < 0)
@@ -313,6 +360,22 @@ static int get_rules(const json_t *j, const struct source *s)
 	return h->has_prev ? trace_host_get(host, &h->prev, s->why) : 0;
 }
 
+static int get_arbiter(const json_t *j, const struct source *s)
+{
+	struct arbiter *a = &s->l->arbiter;
+	const struct plan *p = &s->l->plan;
+	const char *defrag;
+	json_t *global;
+
+	if (trace_get_container(j, "state", "arbiter", JSON_OBJECT, true, &global, s->why) < 0 ||
+		trace_fields_get(global, "state: arbiter", global_fields, ELEMENTSOF(global_fields), a,
+			s->why) < 0 ||
+		trace_get_string(j, "state", "defrag", true, &defrag, s->why) < 0)
+		return -EBADMSG;
+	a->defrag = strcmp(defrag, p->defrag_low) ? p->defrag_base : p->defrag_low;
+	return 0;
+}
+
 /* Only the values count: what the next decisions are compared with. */
 static int get_wants(const json_t *j, const struct source *s)
 {
@@ -369,11 +432,10 @@ int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, v
 	int r;
 
 	if (trace_get_value(j, "state", "now_usec", true, &l->now_usec, why) < 0 ||
-		trace_get_value(j, "state", "decided_usec", true, &l->arbiter.last_usec, why) < 0 ||
 		trace_get_value(j, "state", "decisions", true, ret_decisions, why) < 0 ||
 		trace_get_container(j, "state", "groups", JSON_ARRAY, true, &groups, why) < 0 ||
 		trace_get_container(j, "state", "sizes", JSON_ARRAY, true, &sizes, why) < 0 ||
-		get_rules(j, &s) < 0 || get_wants(j, &s) < 0 || get_changes(j, &s) < 0)
+		get_rules(j, &s) < 0 || get_arbiter(j, &s) < 0 || get_wants(j, &s) < 0 || get_changes(j, &s) < 0)
 		return -EBADMSG;
 	if (json_array_size(groups) > TRACE_GROUPS_MAX)
 		return trace_fault(why, "state: more than %d groups", TRACE_GROUPS_MAX);

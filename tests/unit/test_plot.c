@@ -248,7 +248,7 @@ static void test_fixture(void **state)
 	(void)state;
 	assert_non_null(f);
 	assert_int_equal(plot_read(f, &p, &why), 0);
-	assert_int_equal(p->n_changes, 16);
+	assert_int_equal(p->n_changes, FIXTURE_DECISIONS);
 	assert_int_equal(p->n_groups, 3);
 	assert_int_equal(p->n_kills, 0);
 	assert_false(p->torn);

@@ -83,7 +83,10 @@ static void check_config(const char *text)
 	second = trace_config_text(two);
 	assert_string_equal(first, second);
 	assert_memory_equal(&one->controller, &two->controller, sizeof(one->controller));
-	assert_memory_equal(one->sizes, two->sizes, one->n_sizes * sizeof(one->sizes[0]));
+	assert_int_equal(one->n_sizes, two->n_sizes);
+	for (unsigned i = 0; i < one->n_sizes; i++)
+		assert_true(one->sizes[i].kind == two->sizes[i].kind &&
+			    one->sizes[i].value == two->sizes[i].value);
 	assert_int_equal(one->n_policies, two->n_policies);
 	for (unsigned i = 0; i < one->n_policies; i++) {
 		const struct config_policy *a = &one->policies[i], *b = &two->policies[i];
@@ -215,6 +218,13 @@ static void test_state_is_complete(void **state)
 	assert_int_equal(sizeof(struct hostrules) - sizeof(struct host_sample) -
 				 THP_SIZES_MAX * (sizeof(struct thp_stats) + sizeof(struct hostrules_size)),
 		88);
+	assert_int_equal(sizeof(struct memcg_delta), 208);
+	assert_int_equal(sizeof(struct arbiter) - sizeof(((struct arbiter *)0)->size), 88);
+	assert_int_equal(sizeof(struct loop_group) - sizeof(struct controller) - sizeof(struct ctl_wish) -
+				 sizeof(struct memcg_delta) - sizeof(struct memcg_sample), 56);
+	assert_int_equal(sizeof(struct loop) - sizeof(struct plan) - sizeof(struct hostrules) -
+				 sizeof(struct arbiter) - sizeof(((struct loop *)0)->wants), 112);
+	assert_int_equal(sizeof(struct hostrules_input), 48);
 #endif
 }
 
@@ -237,7 +247,7 @@ static bool step(struct loop *l, uint64_t now_usec)
 	uint64_t n = now_usec / SEC;
 	struct host_sample h;
 	struct thp_stats stats[THP_SIZES_MAX];
-	const struct hostrules_input in = { &h, stats, n, 0, 0 };
+	const struct hostrules_input in = { .host = &h, .stats = stats, .full_scans = n };
 	bool changed;
 
 	memset(&h, 0xff, sizeof(h));
@@ -468,11 +478,11 @@ static void test_replay(void **state)
 
 	(void)state;
 	assert_string_equal(first, second);
-	assert_int_equal(one.recorded, 16);
+	assert_int_equal(one.recorded, FIXTURE_DECISIONS);
 	assert_true(one.replayed >= 4 && one.equal >= 4);
 	assert_memory_equal(&one.sizes, &two.sizes, sizeof(one.sizes));
 	assert_true(one.ended && !one.torn && !one.left_out && !one.anonymized);
-	assert_true(one.worst_some > 0.99 && one.pressed_usec > 5 * SEC);
+	assert_true(one.worst_some > 0.5 && one.pressed_usec > 4 * SEC);
 	free(first);
 	free(second);
 }

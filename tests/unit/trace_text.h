@@ -20,6 +20,7 @@
 
 #define SEC UINT64_C(1000000)
 #define FIXTURE "tests/fixtures/traces/two-drops.ndjson"
+#define FIXTURE_DECISIONS 18
 #define STAND "hugepages-64kB/enabled"
 
 struct text {
