@@ -56,7 +56,8 @@ void watch_free(struct watch *w);
 enum watch_parts { WATCH_PRESSURE = 1, WATCH_EVENTS = 2, WATCH_CHILDREN = 4 };
 
 /* Starts watching @parts of the group at @path ("" = root, no leading slash) under @token
- * (unique, non-zero). @path is borrowed until watch_remove_group(). For a token that is watched already only the missing
+ * (unique, non-zero). @path is borrowed until watch_remove_group(). For a token that
+ * is watched already only the missing
  * parts are tried, so a part that was refused may be asked for again. Children
  * that exist already are not reported: list the directory after this call.
  *
