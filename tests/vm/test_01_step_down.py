@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest, first_step_down
+from vmtest import Claim, Guest, first_step_down, seeds
 
 TITLE = "random touches beyond the limit: 16-64K are off within 3 s, then as fast as `never`"
 
 
 def guests(long):
     return [Guest("t_step_down.sh", seed, 40 if long else 9, seed=seed, weight=30)
-            for seed in range(1, 6 if long else 2)]
+            for seed in seeds(long)]
 
 
 def claims(run, name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest, ratio
+from vmtest import Claim, Guest, ratio, seeds
 
 TITLE = "fixed work beyond the limit: near the better static setting from every start"
 
@@ -15,7 +15,7 @@ def guests(long):
                                   ("seq", ("64",), 25)):
         if long:
             starts, percent = ("never", "64", "256", "all"), 105
-        for seed in range(1, 6 if long else 2):
+        for seed in seeds(long):
             found.append(Guest("t_fixed_work.sh", case, seed, percent, LIMITS[case] + 0.01,
                                *starts, seed=seed, key=case, timeout=3600 if long else 900,
                                weight=30 * len(starts) + (30 if case == "random" else 0)))

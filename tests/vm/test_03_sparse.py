@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest, ratio
+from vmtest import Claim, Guest, ratio, seeds
 
 TITLE = "one page in 16 touched: fits with small pages, and comes to fit from 16-64K"
 # One set that stays, and memory that is fresh in each pass. Out of the first a
@@ -11,7 +11,7 @@ SIZES = {"steady": (6500000, 25000000), "fresh": (40, 60)}
 def guests(long):
     return [Guest("t_sparse.sh", seed, kind, SIZES[kind][long], seed=seed, key=kind,
                   weight=100 if kind == "fresh" else 35, timeout=3600 if long else 900)
-            for kind in SIZES for seed in range(1, 6 if long else 2)]
+            for kind in SIZES for seed in seeds(long)]
 
 
 def last_quarter(work):

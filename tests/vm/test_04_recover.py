@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest, enabled_sizes
+from vmtest import Claim, Guest, enabled_sizes, seeds
 
 TITLE = "pressure ends: the sizes of the start are back within 120 s, step by step"
 LADDER = [[], [16], [16, 32, 64]]
@@ -8,7 +8,7 @@ HOLD = 10  # seconds between two failed probes at the least
 
 def guests(long):
     return [Guest("t_recover.sh", seed, 1400000 if long else 300000, seed=seed, weight=50)
-            for seed in range(1, 6 if long else 2)]
+            for seed in seeds(long)]
 
 
 def back_after(samples, end):

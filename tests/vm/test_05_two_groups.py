@@ -2,7 +2,7 @@
 import json
 import os
 
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, seeds
 
 TITLE = "two groups: the protected one decides, hurt or quiet"
 HARMFUL = ("16", "32", "64")
@@ -12,7 +12,7 @@ VETO = 300    # seconds of any ten minutes
 
 def guests(long):
     found = []
-    for seed in range(1, 6 if long else 2):
+    for seed in seeds(long):
         for what, protected in (("mthpd", "hurt"), ("mthpd", "quiet"), ("nothing", "hurt")):
             # Ten minutes with the first seed: the veto is spent in them.
             seconds = 620 if long and seed == 1 and protected == "hurt" and what == "mthpd" else 66

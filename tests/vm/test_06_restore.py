@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, seeds
 
 TITLE = "after SIGTERM, SIGINT, kill -9 and --restore every file is byte-equal to its start"
 
 
 def guests(long):
     return [Guest("t_restore.sh", seed, 20 if long else 4, "mthpd", seed=seed, icount=False,
-                  key="mthpd", weight=60) for seed in range(1, 6 if long else 2)] + \
+                  key="mthpd", weight=60) for seed in seeds(long)] + \
            [Guest("t_restore.sh", 1, 0, "nothing", icount=False, key="nothing", weight=40)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, seeds
 
 TITLE = "quiet: not one write, and no tick but the audit"
 AUDIT = 60  # seconds
@@ -11,7 +11,7 @@ RUNS_PER_AUDIT = 3
 def guests(long):
     seconds = 600 if long else 120
     found = [Guest("t_quiet.sh", seed, seconds, "mthpd", seed=seed, key="mthpd", weight=20)
-             for seed in range(1, 6 if long else 2)]
+             for seed in seeds(long)]
     return found + [Guest("t_quiet.sh", 1, 60, what, key=what, weight=10)
                     for what in ("nothing", "rewriter")]
 

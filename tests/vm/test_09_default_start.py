@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, seeds
 
 TITLE = "from the kernel's own values a group gets its sizes, and never more than the ceiling"
 # What may be written under each top-level value; `inherit` where it supplies more.
@@ -20,7 +20,7 @@ NOTICED = {"new": 10, "old": AUDIT + 15}
 def guests(long):
     found = []
     busy = f"fill:size=1M,seconds={40 if long else 16}"
-    for seed in range(1, 6 if long else 2):
+    for seed in seeds(long):
         found += [Guest("t_default_start.sh", seed, what, "always", "new", busy, seed=seed,
                         key=f"{what}-always", weight=15) for what in ("mthpd", "nothing")]
         found.append(Guest("t_default_start.sh", seed, "mthpd", "always", "old",

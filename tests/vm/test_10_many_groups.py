@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-from vmtest import Claim, Guest
+from vmtest import Claim, Guest, seeds
 
 TITLE = "2,000 groups come and go under load: no descriptor, no memory, no spin"
 
 
 def guests(long):
     return [Guest("t_many_groups.sh", seed, 2000, "mthpd", seed=seed, icount=False, key="mthpd",
-                  weight=60) for seed in range(1, 6 if long else 2)] + \
-           [Guest("t_many_groups.sh", 1, 40, "nothing", icount=False, key="nothing", weight=15)]
+                  weight=60) for seed in seeds(long)] + \
+           [Guest("t_many_groups.sh", 1, 80, "nothing", icount=False, key="nothing", weight=15)]
 
 
 def figures(run, name):
@@ -28,8 +28,9 @@ def claims(run):
         Claim("the group under pressure, meanwhile", next(
             g["state"] for g in loaded["cgroups"] if g["path"] == "hot.group") if mthpd else None,
             "==", "drop"),
+        # Twenty to thirty groups are alive at either time.
         Claim("descriptors: growth over three quarters of them", end["fds"] - quarter["fds"],
-              "<=", 8),
+              "<=", 24),
         Claim("descriptors at rest, against a quarter of the way", rest["fds"] - quarter["fds"],
               "<=", 0),
         Claim("threads: growth", end["threads"] - quarter["threads"], "<=", 0),

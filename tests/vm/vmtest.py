@@ -20,6 +20,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("MTHPD_BUILD", os.path.join(ROOT, "build"))
 PRESSURE = 0.10  # share of a second that counts as pressure
+LONG_SEEDS = 5
+
+
+def seeds(long):
+    """The seeds that a test takes."""
+    return range(1, LONG_SEEDS + 1 if long else 2)
 
 
 class Guest:

@@ -10,7 +10,8 @@ thp_setting 64
 seed=$1 seconds=$2 what=$3
 memcg_new test.group 64M
 memcg_new other.group 256M
-thp_snapshot > /out/before
+values() { cat $THP/hugepages-*kB/enabled $THP/khugepaged/max_ptes_none $THP/defrag; }
+start=$(values)
 case $what in
 mthpd) control_start run mthpd ;;
 nothing) control_start run nothing ;;
@@ -31,8 +32,12 @@ esac
 workload --cgroup=$CG/other.group random:size=32M,touches=1000 idle:seconds=1000000 > /dev/null &
 other=$!
 workload --cgroup=$CG/test.group --seed="$seed" random:size=96M,seconds=6 > /out/work-run
-back() { thp_snapshot > /tmp/values; cmp -s /tmp/values /out/before; }
-[ "$what" != mthpd ] || wait_for 600 back || echo "the values of the start did not come back"
+waited=0
+while [ "$what" = mthpd ] && [ "$(values)" != "$start" ]; do
+	sleep 5
+	waited=$((waited + 5))
+	[ $waited -lt 300 ] || die "the values of the start did not come back in $waited s"
+done
 sleep 60
 
 # Slices of running and switches of all the threads of the daemon.
