@@ -55,9 +55,9 @@ static void make_tree(struct thp_tree *t, enum start_values start)
 		struct thp_size *z = &t->sizes[t->n_sizes++];
 
 		z->size_kb = UINT64_C(4) << order;
-		choice_set(&z->enabled, start == START_ALL || order == PLANT_PMD_ORDER ?
-						"always [inherit] madvise never" :
-						"always inherit madvise [never]");
+		choice_set(&z->enabled, start == START_ALL || order == PLANT_PMD_ORDER
+						? "always [inherit] madvise never"
+						: "always inherit madvise [never]");
 	}
 	t->max_ptes_none = 511;
 	t->max_ptes_swap = 64;
@@ -109,7 +109,8 @@ static void *start_mthpd(struct world *w, enum start_values start, const char *c
 	struct state *s = calloc(1, sizeof(*s));
 	struct plan plan;
 
-	if (!s || config_load_text("scenario", config, strlen(config), on_fault, NULL, &s->config) < 0)
+	if (!s || config_load_text("scenario", config, strlen(config), on_fault, NULL, &s->config) <
+			  0)
 		exit(2);
 	law_start_values(w, start);
 	make_tree(&s->tree, start);
@@ -146,8 +147,8 @@ static void announce(struct state *s, struct world *w)
 		uint64_t events = g->plant->events_max + g->plant->oom_kill;
 
 		/* The trigger's window, 2 s, slides. */
-		if (events != n->events ||
-			(double)(some - n->some_before_usec) >= high * (double)s->config->psi_window_usec)
+		if (events != n->events || (double)(some - n->some_before_usec) >=
+						   high * (double)s->config->psi_window_usec)
 			engage(s, w, i);
 		n->events = events;
 		n->some_before_usec = n->some_usec;
@@ -170,8 +171,11 @@ static void observe_host(struct state *s, struct world *w)
 {
 	struct thp_stats stats[THP_SIZES_MAX];
 	struct host_sample host;
-	struct hostrules_input in = { .host = &host, .stats = stats, .full_scans = w->full_scans,
-		.pages_collapsed = w->pages_collapsed, .dying_cgroups = 0 };
+	struct hostrules_input in = {.host = &host,
+		.stats = stats,
+		.full_scans = w->full_scans,
+		.pages_collapsed = w->pages_collapsed,
+		.dying_cgroups = 0};
 
 	world_sample_host(w, &host);
 	for (unsigned i = 0; i < s->loop->plan.n_sizes; i++)
@@ -191,8 +195,9 @@ static void observe_groups(struct state *s, struct world *w)
 		world_sample_group(w, &w->groups[n - s->nodes], &sample);
 		loop_observe(s->loop, n->group, &sample);
 		n->next_look_usec =
-			w->now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ?
-				0 : controller_wake_usec(&n->group->ctl, w->now_usec);
+			w->now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec
+				? 0
+				: controller_wake_usec(&n->group->ctl, w->now_usec);
 	}
 }
 
@@ -338,4 +343,5 @@ static bool second_mthpd(void *state, struct world *w, bool trace)
 	return apply(s, w, trace);
 }
 
-const struct law law_mthpd = { .name = "mthpd", .start = start_mthpd, .second = second_mthpd, .end = end_mthpd };
+const struct law law_mthpd = {
+	.name = "mthpd", .start = start_mthpd, .second = second_mthpd, .end = end_mthpd};

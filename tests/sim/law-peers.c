@@ -25,15 +25,15 @@ static void *start_as_found(struct world *w, enum start_values start, const char
 	return NULL;
 }
 
-const struct law law_nothing = { .name = "nothing", .start = start_as_found };
+const struct law law_nothing = {.name = "nothing", .start = start_as_found};
 
 const struct law law_static[LAW_STATICS] = {
-	{ .name = "never", .max_order = 0 },
-	{ .name = "16K", .max_order = 2 },
-	{ .name = "64K", .max_order = 4 },
-	{ .name = "256K", .max_order = 6 },
-	{ .name = "1M", .max_order = 8 },
-	{ .name = "all", .max_order = 9 },
+	{.name = "never", .max_order = 0},
+	{.name = "16K", .max_order = 2},
+	{.name = "64K", .max_order = 4},
+	{.name = "256K", .max_order = 6},
+	{.name = "1M", .max_order = 8},
+	{.name = "all", .max_order = 9},
 };
 
 /* ---- a peer: small pages at once and for as long as there is pressure -- */
@@ -62,8 +62,9 @@ static bool second_bang(void *state, struct world *w, bool trace)
 	for (unsigned i = 0; i < w->n_groups; i++) {
 		struct sim_group *g = &w->groups[i];
 		double full = g->plant->full_ns - b->full_ns[i];
-		unsigned orders = full >= BANG_FULL_NS || g->plant->anon_pages < BANG_MIN_PAGES ?
-					  0 : w->orders_all;
+		unsigned orders = full >= BANG_FULL_NS || g->plant->anon_pages < BANG_MIN_PAGES
+					  ? 0
+					  : w->orders_all;
 
 		b->full_ns[i] = g->plant->full_ns;
 		changed |= g->has_own_orders && g->own_orders != orders;
@@ -73,4 +74,5 @@ static bool second_bang(void *state, struct world *w, bool trace)
 	return changed;
 }
 
-const struct law law_bang_bang = { .name = "bang-bang", .start = start_bang, .second = second_bang, .end = free };
+const struct law law_bang_bang = {
+	.name = "bang-bang", .start = start_bang, .second = second_bang, .end = free};

@@ -58,7 +58,7 @@ static void start_phase(struct load *l, uint64_t now_ns)
 
 void load_init(struct load *l, const struct load_phase *phases, uint64_t seed, uint64_t start_ns)
 {
-	*l = (struct load){ .phases = phases, .n_phases = count_phases(phases) };
+	*l = (struct load){.phases = phases, .n_phases = count_phases(phases)};
 	l->rng = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15) | 1;
 	for (int i = 0; i < 8; i++)
 		rnd(l);
@@ -114,8 +114,7 @@ static bool step_runs(struct load *l, struct plant *p, uint32_t pages, uint32_t 
 	return plant_touch(p, l->at++, 0, pages);
 }
 
-static bool step_sparse(
-	struct load *l, struct plant *p, const struct load_phase *f, uint32_t pages)
+static bool step_sparse(struct load *l, struct plant *p, const struct load_phase *f, uint32_t pages)
 {
 	if (l->at >= pages) {
 		l->at = 0;
@@ -157,6 +156,15 @@ static bool step(struct load *l, struct plant *p, const struct load_phase *f)
 	}
 }
 
+/* A service manager starts a killed program again, not at once. */
+static void restart(struct load *l, struct plant *p, uint64_t end_ns)
+{
+	uint64_t again = p->clock_ns + SEC_NS;
+
+	l->at = l->left = l->rounds = 0;
+	plant_idle_until(p, again < end_ns ? again : end_ns);
+}
+
 /* A service that falls behind loses requests: it never makes up for more than a second. */
 static void pace(struct load *l, struct plant *p, unsigned rate, uint64_t end_ns)
 {
@@ -180,10 +188,11 @@ void load_run(struct load *l, struct plant *p, uint64_t until_ns)
 				plant_idle_until(p, end);
 				break;
 			}
-			if (!step(l, p, f))
-				l->at = l->left = 0;
-			else
-				l->work[l->phase]++;
+			if (!step(l, p, f)) {
+				restart(l, p, end);
+				continue;
+			}
+			l->work[l->phase]++;
 			if (f->think_usec)
 				plant_compute(p, f->think_usec * UINT64_C(1000));
 			if (f->rate)

@@ -117,8 +117,8 @@ void plant_cpu_usec(struct plant *p, uint64_t *ret_user, uint64_t *ret_system)
 	/* As cputime_adjust() does: the exact sum divided by the ticks, and
 	 * neither part ever goes back. */
 	uint64_t total = p->cpu_ns / 1000, n = p->ticks[PLANT_USER] + p->ticks[PLANT_SYSTEM];
-	uint64_t system = n ? (uint64_t)((double)total * (double)p->ticks[PLANT_SYSTEM] / (double)n) :
-			      0;
+	uint64_t system =
+		n ? (uint64_t)((double)total * (double)p->ticks[PLANT_SYSTEM] / (double)n) : 0;
 
 	if (system < p->shown_usec[PLANT_SYSTEM])
 		system = p->shown_usec[PLANT_SYSTEM];
@@ -344,7 +344,8 @@ static bool range_swapped_together(const struct plant *p, uint32_t base, unsigne
 }
 
 /* The largest order that fits, is enabled and can be charged; 0 otherwise. */
-static unsigned choose_order(struct plant *p, uint32_t page, uint32_t from, uint32_t to, bool swapped)
+static unsigned choose_order(
+	struct plant *p, uint32_t page, uint32_t from, uint32_t to, bool swapped)
 {
 	unsigned max = swapped ? p->map[page] & MAP_ORDER : PLANT_PMD_ORDER;
 
@@ -355,7 +356,8 @@ static unsigned choose_order(struct plant *p, uint32_t page, uint32_t from, uint
 
 		if (!(p->orders & (1U << order)) || base < from || base + (1U << order) > to)
 			continue;
-		if (swapped ? !range_swapped_together(p, base, order) : !range_unused(p, base, order))
+		if (swapped ? !range_swapped_together(p, base, order)
+			    : !range_unused(p, base, order))
 			continue;
 		if (charge_large(p, order)) {
 			p->size[order].fault_alloc += !swapped;
@@ -397,8 +399,7 @@ static bool fault_swapped(struct plant *p, uint32_t page, uint32_t from, uint32_
 	p->pgmajfault++;
 	p->refault_anon += n;
 	p->swap_pages -= n;
-	stall(p, plant_cost.major_fault + n * plant_cost.swap_in_page +
-			 sizes_cost(p));
+	stall(p, plant_cost.major_fault + n * plant_cost.swap_in_page + sizes_cost(p));
 	add_folio(p, page & ~(n - 1), order);
 	/* What was swapped out had been touched once, as far as anybody knows. */
 	for (uint32_t i = page & ~(n - 1); i < (page & ~(n - 1)) + n; i++)
@@ -412,7 +413,8 @@ bool plant_touch(struct plant *p, uint32_t page, uint32_t from, uint32_t to)
 
 	if (!is_resident(m)) {
 		p->pgfault++;
-		if (m == MAP_NONE ? !fault_fresh(p, page, from, to) : !fault_swapped(p, page, from, to))
+		if (m == MAP_NONE ? !fault_fresh(p, page, from, to)
+				  : !fault_swapped(p, page, from, to))
 			return false;
 	} else {
 		p->map[folio_head(p, page)] |= MAP_REF;

@@ -22,7 +22,14 @@ struct limits {
 	double drop_sec;   /* from the start to the first size taken away; NO_DROP = none may be */
 	double settle_sec; /* after it at most two decisions in any ten minutes; 0 = not judged */
 	unsigned changes;  /* decisions in the whole run, 0 = not judged */
+	unsigned oom;      /* kills more than under the best fixed setting */
+	double looks;      /* samples per group and minute, 0 = not judged */
 };
+
+/* In every scenario: mthpd may not lose more than this against the values that
+ * it found at start. Raising small sizes costs a few percent where small maps
+ * are hardly used, and nothing on a stock kernel tells. */
+#define HARM_MAX 0.05
 
 struct scenario {
 	const char *name, *what;
@@ -43,7 +50,8 @@ struct score {
 	const char *best_name;
 	double regret, loss, gap, drop_sec, settle_sec;
 	const char *loser; /* the group of @loss */
-	unsigned changes, per_minute, per_ten_minutes, oom_kills, oom_best;
+	double harm, looks;
+	unsigned changes, per_minute, per_ten_minutes, oom_kills, oom_best, bang_changes;
 	bool passed, nothing_passes, never_passes;
 	char fault[160];   /* the limits that were missed */
 };

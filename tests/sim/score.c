@@ -11,10 +11,11 @@
 /* One run of one law. */
 struct run {
 	uint64_t work[WORLD_GROUPS_MAX][LOAD_PHASES_MAX];
+	double seconds[WORLD_GROUPS_MAX][LOAD_PHASES_MAX];
 	unsigned n_groups;
 	unsigned change_sec[CHANGES_MAX], n_changes;
 	unsigned drop_sec; /* first second with fewer sizes than at the start, 0 = none */
-	uint64_t oom_kills;
+	uint64_t oom_kills, samples;
 	char path[WORLD_GROUPS_MAX][48];
 };
 
@@ -32,8 +33,8 @@ static bool fewer(const struct world *w, unsigned all, unsigned asked)
 	return (all & ~w->orders_all) || (asked & ~w->orders_asked);
 }
 
-static void run_law(const struct scenario *s, uint64_t seed, const struct law *law, bool trace,
-	struct run *ret)
+static void run_law(
+	const struct scenario *s, uint64_t seed, const struct law *law, bool trace, struct run *ret)
 {
 	static struct world w;
 	unsigned all, asked;
@@ -59,8 +60,11 @@ static void run_law(const struct scenario *s, uint64_t seed, const struct law *l
 	if (law->end)
 		law->end(state);
 	ret->n_groups = w.n_groups;
+	ret->samples = w.samples;
 	for (unsigned g = 0; g < w.n_groups; g++) {
 		memcpy(ret->work[g], w.groups[g].load.work, sizeof(ret->work[g]));
+		for (unsigned p = 0; p < LOAD_PHASES_MAX; p++)
+			ret->seconds[g][p] = w.groups[g].load.phases[p].seconds;
 		memcpy(ret->path[g], w.groups[g].path, sizeof(ret->path[g]));
 		ret->oom_kills += w.groups[g].plant->oom_kill;
 	}
@@ -69,17 +73,18 @@ static void run_law(const struct scenario *s, uint64_t seed, const struct law *l
 
 /* ---- figures ----------------------------------------------------------- */
 
+/* Each phase counts by its length. */
 static double group_share(const struct run *r, const struct run *oracle, unsigned g)
 {
-	double sum = 0;
-	unsigned n = 0;
+	double sum = 0, seconds = 0;
 
 	for (unsigned p = 0; p < LOAD_PHASES_MAX; p++)
 		if (oracle->work[g][p]) {
-			sum += (double)r->work[g][p] / (double)oracle->work[g][p];
-			n++;
+			sum += r->seconds[g][p] * (double)r->work[g][p] /
+			       (double)oracle->work[g][p];
+			seconds += r->seconds[g][p];
 		}
-	return n ? sum / n : 1;
+	return seconds > 0 ? sum / seconds : 1;
 }
 
 static double share(const struct run *r, const struct run *oracle)
@@ -170,12 +175,17 @@ static void judge(const struct limits *l, struct score *sc)
 		miss(sc, "changes");
 	if (sc->per_minute > MINUTE_CHANGES)
 		miss(sc, "changes per minute");
-	if (sc->oom_kills > sc->oom_best)
+	if (sc->oom_kills > sc->oom_best + l->oom)
 		miss(sc, "oom kills");
+	if (over(sc->harm, HARM_MAX))
+		miss(sc, "harm");
+	if (l->looks > 0 && sc->looks > l->looks)
+		miss(sc, "looks");
 }
 
 /* Would a law that never decides anything keep the limits on work? */
-static bool passes(const struct limits *l, const struct run *r, const struct run *best, const struct run *oracle)
+static bool passes(const struct limits *l, const struct run *r, const struct run *best,
+	const struct run *oracle)
 {
 	const char *who;
 
@@ -199,7 +209,7 @@ void scenario_run(const struct scenario *s, uint64_t seed, bool trace, struct sc
 	static struct run statics[LAW_STATICS], oracle, mthpd, nothing, bang;
 	static char loser[48];
 	unsigned best = 0;
-	struct score sc = { .drop_sec = -1 };
+	struct score sc = {.drop_sec = -1};
 	const char *who = "";
 
 	for (unsigned i = 0; i < LAW_STATICS; i++)
@@ -222,6 +232,9 @@ void scenario_run(const struct scenario *s, uint64_t seed, bool trace, struct sc
 	sc.bang_bang = share(&bang, &oracle);
 	sc.regret = 1 - sc.mthpd / sc.best;
 	sc.gap = 1 - sc.mthpd;
+	sc.harm = 1 - sc.mthpd / sc.nothing;
+	sc.looks = (double)mthpd.samples * 60 / s->seconds / mthpd.n_groups;
+	sc.bang_changes = bang.n_changes;
 	sc.loss = worst_loss(&mthpd, &statics[best], &oracle, &who);
 	snprintf(loser, sizeof(loser), "%s", who);
 	sc.loser = loser;

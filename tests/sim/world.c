@@ -14,7 +14,7 @@ static void add_group(struct world *w, const struct group_spec *s, unsigned i, u
 	struct sim_group *g = &w->groups[w->n_groups];
 	uint32_t pages = load_pages(s->phases);
 
-	*g = (struct sim_group){ .spec = s, .id = 1000 + w->n_groups };
+	*g = (struct sim_group){.spec = s, .id = 1000 + w->n_groups};
 	snprintf(g->path, sizeof(g->path), s->count > 1 ? "%s-%u" : "%s", s->path, i);
 	pages = (pages + (1U << PLANT_PMD_ORDER) - 1) & ~((1U << PLANT_PMD_ORDER) - 1);
 	g->plant = plant_new(pages, s->limit_mib * MIB_PAGES);
@@ -77,7 +77,7 @@ static bool scan_next(struct world *w, struct sim_group *g)
 
 static void khugepaged(struct world *w)
 {
-	if (w->now_usec < w->next_scan_usec)
+	if (!w->n_groups || w->now_usec < w->next_scan_usec)
 		return;
 	w->next_scan_usec = w->now_usec + w->scan_sleep_usec;
 	for (unsigned done = 0; done < SCAN_RANGES; done++) {
@@ -104,22 +104,24 @@ void world_second(struct world *w)
 
 /* ---- samples ----------------------------------------------------------- */
 
-void world_sample_group(const struct world *w, const struct sim_group *g, struct memcg_sample *ret)
+void world_sample_group(struct world *w, const struct sim_group *g, struct memcg_sample *ret)
 {
 	struct plant *p = g->plant;
 	uint64_t used = (uint64_t)(p->anon_pages + p->file_pages) * PLANT_PAGE_BYTES;
 	uint64_t limit = (uint64_t)p->limit_pages * PLANT_PAGE_BYTES;
 	struct memcg_sample s;
 
+	w->samples++;
 	memset(&s, 0xff, sizeof(s)); /* VALUE_ABSENT throughout */
 	s.now_usec = w->now_usec;
 	s.id = g->id;
 	s.full_depth = true;
 	s.psi_off = false;
 	s.psi_errno = 0;
-	s.psi.some = (struct psi_line){ .total_usec = (uint64_t)(p->some_ns / 1000) };
-	s.psi.full = (struct psi_line){ .total_usec = (uint64_t)(p->full_ns / 1000) };
-	s.events = (struct memcg_events){ .max = p->events_max, .oom = p->oom_kill, .oom_kill = p->oom_kill };
+	s.psi.some = (struct psi_line){.total_usec = (uint64_t)(p->some_ns / 1000)};
+	s.psi.full = (struct psi_line){.total_usec = (uint64_t)(p->full_ns / 1000)};
+	s.events = (struct memcg_events){
+		.max = p->events_max, .oom = p->oom_kill, .oom_kill = p->oom_kill};
 	s.events_local = s.events;
 	s.current_bytes = used;
 	s.max_bytes = s.limit_bytes = limit;
@@ -179,9 +181,11 @@ void world_sample_host(const struct world *w, struct host_sample *ret)
 
 void world_sample_size(const struct world *w, unsigned order, struct thp_stats *ret)
 {
-	struct thp_stats s = { .swpin = VALUE_ABSENT, .swpin_fallback = VALUE_ABSENT,
-		.collapse_alloc = VALUE_ABSENT, .nr_anon = VALUE_ABSENT,
-		.nr_anon_partially_mapped = VALUE_ABSENT };
+	struct thp_stats s = {.swpin = VALUE_ABSENT,
+		.swpin_fallback = VALUE_ABSENT,
+		.collapse_alloc = VALUE_ABSENT,
+		.nr_anon = VALUE_ABSENT,
+		.nr_anon_partially_mapped = VALUE_ABSENT};
 
 	for (unsigned i = 0; i < w->n_groups; i++) {
 		const struct plant_size_stats *z = &w->groups[i].plant->size[order];

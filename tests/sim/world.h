@@ -48,6 +48,7 @@ struct world {
 	uint64_t scan_sleep_usec, next_scan_usec;
 	uint64_t full_scans, pages_collapsed;
 	unsigned scan_group;
+	uint64_t samples; /* of groups, taken so far */
 };
 
 void world_init(struct world *w, const struct group_spec *specs, unsigned n_specs, uint64_t seed);
@@ -57,7 +58,7 @@ void world_set_max_order(struct world *w, unsigned max_order);
 /* Lets one second pass. */
 void world_second(struct world *w);
 
-void world_sample_group(const struct world *w, const struct sim_group *g, struct memcg_sample *ret);
+void world_sample_group(struct world *w, const struct sim_group *g, struct memcg_sample *ret);
 void world_sample_host(const struct world *w, struct host_sample *ret);
 void world_sample_size(const struct world *w, unsigned order, struct thp_stats *ret);
 

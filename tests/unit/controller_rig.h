@@ -38,9 +38,14 @@ static inline void rig_start(struct rig *r, const struct thp_tree *tree, const c
 	r->s = sample_of(limit_bytes, 0);
 	r->s.now_usec = r->start_usec = 1000 * SEC;
 	controller_init(&r->c, &r->plan, rig_cfg(r), r->s.now_usec);
-	r->in = (struct ctl_input){ .s = &r->s, .d = &r->d, .cpus = 2,
-		.page_bytes = r->plan.page_kb * 1024, .pmd_nr = r->plan.pmd_nr,
-		.host_available_bytes = 8 * GIB, .host_total_bytes = 16 * GIB, .may_probe = true };
+	r->in = (struct ctl_input){.s = &r->s,
+		.d = &r->d,
+		.cpus = 2,
+		.page_bytes = r->plan.page_kb * 1024,
+		.pmd_nr = r->plan.pmd_nr,
+		.host_available_bytes = 8 * GIB,
+		.host_total_bytes = 16 * GIB,
+		.may_probe = true};
 	r->prev = r->s;
 }
 
@@ -126,6 +131,34 @@ static inline void rig_fill(struct rig *r, unsigned seconds)
 static inline double rig_age(const struct rig *r)
 {
 	return (double)(r->s.now_usec - r->start_usec) / (double)SEC;
+}
+
+#define TOP(r) plan_top(&(r)->plan)
+
+static inline void start_all_on(struct rig *r, const char *config)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_INHERIT);
+
+	/* 2 MiB is no large part of this limit. */
+	rig_start(r, &t, config, "g", 256 * MIB);
+	rig_quiet(r, 2);
+	assert_int_equal(r->wish.rung, TOP(r));
+	assert_int_equal(r->wish.reason, REASON_START_VALUES);
+}
+
+static inline void drop_it(struct rig *r)
+{
+	for (int i = 0; i < 5 && r->c.state != CTL_DROP; i++)
+		rig_thrash(r, 0.7);
+	assert_int_equal(r->c.state, CTL_DROP);
+}
+
+static inline void start_kernel_default(struct rig *r, const char *config)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_NEVER);
+
+	rig_start(r, &t, config, "g", 64 * MIB);
+	rig_quiet(r, 3);
 }
 
 #endif

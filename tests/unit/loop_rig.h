@@ -59,7 +59,7 @@ static inline void lrig_start(struct loop_rig *r, const struct thp_tree *tree, c
 	r->host.mem_available_kb = 8 * MIB;
 	r->host.swaps_size_kb = 4 * MIB;
 	r->host.swaps_used_kb = MIB;
-	r->in = (struct hostrules_input){ .host = &r->host, .stats = r->stats };
+	r->in = (struct hostrules_input){.host = &r->host, .stats = r->stats};
 	lrig_remember(r);
 }
 
@@ -157,6 +157,35 @@ static inline void sample_fill(struct memcg_sample *s)
 	s->usage_usec += 800000;
 	s->system_usec += 500000;
 	s->user_usec += 300000;
+}
+
+static inline struct thp_tree all_on(void)
+{
+	return tree_full(4, 2048, TOP_ALWAYS, SIZE_INHERIT);
+}
+
+static inline struct thp_tree kernel_default(void)
+{
+	return tree_full(4, 2048, TOP_ALWAYS, SIZE_NEVER);
+}
+
+static inline void size_path(char *buf, uint64_t kb)
+{
+	thp_size_path(buf, kb, "enabled");
+}
+
+static inline const char *size_value(const struct loop_rig *r, uint64_t kb)
+{
+	char path[THP_PATH_MAX];
+
+	size_path(path, kb);
+	return lrig_value(r, path);
+}
+
+static inline void expect_sizes(const struct loop_rig *r, const char *word)
+{
+	for (unsigned i = 0; i < r->loop->plan.n_sizes; i++)
+		assert_string_equal(size_value(r, r->loop->plan.sizes[i].size_kb), word);
 }
 
 #endif

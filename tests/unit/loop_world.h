@@ -84,7 +84,8 @@ static inline struct thp_tree tree_full(
 	return t;
 }
 
-static inline void config_fault(const char *file, unsigned line, const char *message, void *userdata)
+static inline void config_fault(
+	const char *file, unsigned line, const char *message, void *userdata)
 {
 	(void)userdata;
 	print_error("%s:%u: %s\n", file, line, message);
@@ -140,8 +141,8 @@ static inline struct memcg_sample sample_of(uint64_t max_bytes, uint64_t current
 static inline void sample_use(struct memcg_sample *s, uint64_t current_bytes)
 {
 	s->current_bytes = s->anon = current_bytes;
-	s->margin_bytes = value_known(s->limit_bytes) ? value_sub(s->limit_bytes, current_bytes) :
-							VALUE_MAX;
+	s->margin_bytes =
+		value_known(s->limit_bytes) ? value_sub(s->limit_bytes, current_bytes) : VALUE_MAX;
 }
 
 #endif
