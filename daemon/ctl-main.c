@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "ctl-text.h"
+#include "ctl-top.h"
 
 struct verb {
 	const char *name, *arguments, *help;
@@ -21,6 +22,8 @@ struct verb {
 static const struct verb verbs[] = {
 	{"status", "[-n N]", "state, sizes and the N (10) worst groups", 0, true, false,
 		ctl_status},
+	{"top", "[-n N]", "the same, live; keys: q quits, s sorts, j and k scroll", 0, true, false,
+		ctl_top},
 	{"explain", "[CGROUP | --pid=PID]", "why the current settings stand", 1, false, true,
 		ctl_explain},
 	{"history", "[-n N]", "the last N (20) decisions, newest first", 0, true, false,

@@ -4,6 +4,7 @@
  * a label's value may be any text, and is escaped.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
@@ -149,27 +150,45 @@ static void print_size_modes(FILE *f, const json_t *facts)
 }
 
 /* What the kernel prints as nr_ is a number of folios now, the rest only grows. */
+static void print_stat(FILE *f, const char *stat, json_t *by_size)
+{
+	bool gauge = !strncmp(stat, "nr_", 3);
+	char name[128], help[192];
+	const char *kb;
+	json_t *v;
+
+	snprintf(name, sizeof(name), "mthpd_size_%s%s", gauge ? stat + 3 : stat, gauge ? "_folios" : "_total");
+	snprintf(help, sizeof(help), "The kernel's hugepages-*kB/stats/%s.", stat);
+	head(f, name, gauge ? "gauge" : "counter", help);
+	json_object_foreach(by_size, kb, v)
+	{
+		if (!is_number(v))
+			continue;
+		fprintf(f, "%s{size_kb=\"%s\"}", name, kb);
+		number(f, v, 1);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of their names: that of a directory changes. */
 static void print_stats(FILE *f, const json_t *facts)
 {
-	json_t *stats = json_object_get(facts, "stats"), *by_size, *v;
-	const char *stat, *kb;
+	json_t *stats = json_object_get(facts, "stats"), *by_size;
+	const char **names = calloc(json_object_size(stats) + 1, sizeof(*names)), *name;
+	size_t n = 0;
 
-	json_object_foreach(stats, stat, by_size)
-	{
-		bool gauge = !strncmp(stat, "nr_", 3);
-		char name[128], help[192];
-
-		snprintf(name, sizeof(name), "mthpd_size_%s%s", gauge ? stat + 3 : stat, gauge ? "_folios" : "_total");
-		snprintf(help, sizeof(help), "The kernel's hugepages-*kB/stats/%s.", stat);
-		head(f, name, gauge ? "gauge" : "counter", help);
-		json_object_foreach(by_size, kb, v)
-		{
-			if (!is_number(v))
-				continue;
-			fprintf(f, "%s{size_kb=\"%s\"}", name, kb);
-			number(f, v, 1);
-		}
-	}
+	if (!names)
+		return;
+	json_object_foreach(stats, name, by_size)
+		names[n++] = name;
+	qsort(names, n, sizeof(*names), by_name);
+	for (size_t i = 0; i < n; i++)
+		print_stat(f, names[i], json_object_get(stats, names[i]));
+	free(names);
 }
 
 /* ---- the machine ---- */
