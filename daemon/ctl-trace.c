@@ -563,17 +563,19 @@ static int compare(const struct ctl *ctl, FILE *f, const struct config *config)
 
 int ctl_replay(const struct ctl *ctl)
 {
-	_cleanup_fclose_ FILE *f = fopen(ctl->args[0], "re");
 	struct config *config = NULL;
-	int r;
+	FILE *f;
+	int r = CTL_NO;
 
-	if (!f) {
-		ctl_complain(ctl, "%s: %s", ctl->args[0], strerror(errno));
-		return CTL_NO;
-	}
 	if (ctl->config && config_load(ctl->config, "", on_fault, (void *)ctl, &config) < 0)
 		return CTL_NO;
-	r = compare(ctl, f, config);
+	f = fopen(ctl->args[0], "re");
+	if (f) {
+		r = compare(ctl, f, config);
+		fclose(f);
+	} else {
+		ctl_complain(ctl, "%s: %s", ctl->args[0], strerror(errno));
+	}
 	config_free(config);
 	return r;
 }

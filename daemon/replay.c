@@ -64,20 +64,23 @@ static int run(const char *trace, FILE *f, const struct config *config, FILE *ou
 
 int replay_command(const char *trace, const char *config_file, FILE *out, FILE *err)
 {
-	_cleanup_fclose_ FILE *f = fopen(trace, "re");
 	struct config *config = NULL;
+	FILE *f;
 	int r;
 
-	if (!f) {
-		fprintf(err, "%s: %s\n", trace, strerror(errno));
-		return 1;
-	}
 	if (config_file) {
 		r = config_load(config_file, "", on_fault, err, &config);
 		if (r < 0)
 			return r == -EINVAL ? ENGINE_EX_CONFIG : 1;
 	}
-	r = run(trace, f, config, out, err);
+	f = fopen(trace, "re");
+	if (f) {
+		r = run(trace, f, config, out, err);
+		fclose(f);
+	} else {
+		fprintf(err, "%s: %s\n", trace, strerror(errno));
+		r = 1;
+	}
 	config_free(config);
 	return r;
 }

@@ -36,10 +36,14 @@ static int reserve(void *array, size_t n, size_t *room, size_t size)
 
 static uint64_t size_of_path(const char *path)
 {
+	static const char before[] = "hugepages-";
+	char *end;
 	unsigned long kb;
-	int end = 0;
 
-	return sscanf(path, "hugepages-%lukB/enabled%n", &kb, &end) == 1 && end && !path[end] ? kb : 0;
+	if (strncmp(path, before, strlen(before)) != 0)
+		return 0;
+	kb = strtoul(path + strlen(before), &end, 10);
+	return !strcmp(end, "kB/enabled") ? kb : 0;
 }
 
 static void add_knobs(struct plot *p, const struct trace_header *h)
@@ -268,7 +272,7 @@ static int take_decision(struct reading *r, const json_t *j)
 		return 0;
 	c.now_usec = d.now_usec;
 	c.realtime_usec = r->p->realtime_usec + (c.now_usec - r->p->start_usec);
-	strcpy(c.new_value, d.new_value);
+	snprintf(c.new_value, sizeof(c.new_value), "%s", d.new_value);
 	snprintf(c.reason, sizeof(c.reason), "%s", d.reason);
 	snprintf(c.group, sizeof(c.group), "%s", d.group ? d.group : "");
 	snprintf(c.outcome, sizeof(c.outcome), "%s", d.outcome ? d.outcome : "");

@@ -74,9 +74,14 @@ static struct loop_group *find_group(const struct replay *r, size_t i)
 	return NULL;
 }
 
-static int compare_groups(const void *a, const void *b)
+struct named {
+	uint64_t id;
+	const char *path;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-	const struct trace_group *x = *(struct trace_group *const *)a, *y = *(struct trace_group *const *)b;
+	const struct named *x = a, *y = b;
 
 	return x->id != y->id ? (x->id < y->id ? -1 : 1) : strcmp(x->path, y->path);
 }
@@ -84,18 +89,18 @@ static int compare_groups(const void *a, const void *b)
 int replay_drop_others(struct replay *r)
 {
 	const struct trace_tick *t = &r->tick;
-	_cleanup_free_ struct trace_group **sorted = calloc(t->n_groups + 1, sizeof(*sorted));
+	_cleanup_free_ struct named *sorted = calloc(t->n_groups + 1, sizeof(*sorted));
 
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_groups; i++)
-		sorted[i] = &t->groups[i];
-	qsort(sorted, t->n_groups, sizeof(*sorted), compare_groups);
+		sorted[i] = (struct named){ t->groups[i].id, t->groups[i].path };
+	qsort(sorted, t->n_groups, sizeof(*sorted), compare_names);
 	for (size_t i = r->loop->n_groups; i-- > 0;) {
 		struct loop_group *g = r->loop->groups[i];
-		struct trace_group key = { .id = g->id, .path = g->path }, *k = &key;
+		const struct named key = { g->id, g->path };
 
-		if (!bsearch(&k, sorted, t->n_groups, sizeof(*sorted), compare_groups))
+		if (!bsearch(&key, sorted, t->n_groups, sizeof(*sorted), compare_names))
 			replay_group_free(r->loop, g);
 	}
 	return 0;

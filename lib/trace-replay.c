@@ -69,8 +69,8 @@ static bool apply_one(struct replay *r, const struct loop_want *w, const json_t 
 
 	if (!k || !strcmp(k->replayed, w->value))
 		return false;
-	strcpy(r->now_old[r->n_now], k->replayed);
-	strcpy(k->replayed, w->value);
+	snprintf(r->now_old[r->n_now], sizeof(r->now_old[r->n_now]), "%s", k->replayed);
+	snprintf(k->replayed, sizeof(k->replayed), "%s", w->value);
 	if (!r->override && unwritten(not_written, w->path))
 		return false;
 	r->now_want[r->n_now] = *w;
@@ -98,7 +98,7 @@ static bool give_back(struct replay *r, const struct knob *k, const json_t *not_
 
 	if (!base || loop_want_for(r->loop, k->path))
 		return false;
-	strcpy(w.path, k->path);
+	snprintf(w.path, sizeof(w.path), "%s", k->path);
 	snprintf(w.value, sizeof(w.value), "%s", base);
 	return apply_one(r, &w, not_written);
 }
@@ -215,8 +215,8 @@ static void take_stands(struct replay *r, json_t *stands)
 
 		if (!k)
 			continue;
-		strcpy(k->recorded, json_string_value(v));
-		strcpy(k->replayed, json_string_value(v));
+		snprintf(k->recorded, sizeof(k->recorded), "%s", json_string_value(v));
+		snprintf(k->replayed, sizeof(k->replayed), "%s", json_string_value(v));
 	}
 }
 
@@ -318,9 +318,9 @@ static int fill_knobs(struct replay *r)
 	{
 		struct knob *k = &r->knobs[r->n_knobs++];
 
-		strcpy(k->path, path);
-		strcpy(k->recorded, json_string_value(v));
-		strcpy(k->replayed, json_string_value(v));
+		snprintf(k->path, sizeof(k->path), "%s", path);
+		snprintf(k->recorded, sizeof(k->recorded), "%s", json_string_value(v));
+		snprintf(k->replayed, sizeof(k->replayed), "%s", json_string_value(v));
 	}
 	r->sum.n_sizes = r->loop->plan.n_sizes;
 	for (unsigned i = 0; i < r->sum.n_sizes; i++)

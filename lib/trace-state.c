@@ -395,8 +395,8 @@ static int get_wants(const json_t *j, const struct source *s)
 			strlen(path) >= sizeof(w->path))
 			return trace_fault(s->why, "state: wants: %.60s is not a short string", path);
 		*w = (struct loop_want){ .reason = REASON_START_VALUES };
-		strcpy(w->path, path);
-		strcpy(w->value, json_string_value(v));
+		snprintf(w->path, sizeof(w->path), "%s", path);
+		snprintf(w->value, sizeof(w->value), "%s", json_string_value(v));
 		s->l->n_wants++;
 	}
 	return 0;

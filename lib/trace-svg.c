@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,21 +48,12 @@ static double x_of(const struct plot *p, uint64_t usec)
 	return LEFT + (RIGHT - LEFT) * ((double)usec - (double)p->start_usec) / span;
 }
 
-static double log2_of(double v)
-{
-	double r = 0;
-
-	for (; v >= 2; v /= 2)
-		r++;
-	return r + (v - 1); /* straight between the powers: good enough for an axis */
-}
-
 static double margin_y(const struct drawing *d, double bytes)
 {
-	double top = log2_of(d->top_bytes / FLOOR_BYTES);
+	double top = log2(d->top_bytes / FLOOR_BYTES);
 
 	bytes = bytes < FLOOR_BYTES ? FLOOR_BYTES : bytes > d->top_bytes ? d->top_bytes : bytes;
-	return d->margin_top + MARGIN_HEIGHT - MARGIN_HEIGHT * log2_of(bytes / FLOOR_BYTES) / top;
+	return d->margin_top + MARGIN_HEIGHT - MARGIN_HEIGHT * log2(bytes / FLOOR_BYTES) / top;
 }
 
 static double stall_y(const struct drawing *d, double share)
@@ -95,7 +87,8 @@ static void choose_groups(struct drawing *d)
 			continue;
 		if (d->n_worst < PLOT_GROUPS)
 			d->n_worst++;
-		memmove(&d->worst[at + 1], &d->worst[at], (d->n_worst - 1 - at) * sizeof(d->worst[0]));
+		for (unsigned k = d->n_worst - 1; k > at; k--)
+			d->worst[k] = d->worst[k - 1];
 		d->worst[at] = g;
 	}
 }
@@ -314,14 +307,14 @@ static void draw_stall(struct drawing *d)
 
 static void draw_margin(struct drawing *d)
 {
-	int step = log2_of(d->top_bytes / FLOOR_BYTES) > 10 ? 16 : 4;
+	int top = (int)log2(d->top_bytes / FLOOR_BYTES), step = top > 10 ? 4 : 2, n = top / step;
 
 	d->margin_top = d->y + 16;
-	for (double v = FLOOR_BYTES; v <= d->top_bytes; v *= step) {
-		double y = margin_y(d, v);
+	for (int i = 0; i <= n; i++) {
+		double v = FLOOR_BYTES * exp2(i * step), y = margin_y(d, v);
 
 		fprintf(d->f, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"axis end\" x=\"%d\" "
-			      "y=\"%.1f\">%s", LEFT, y, RIGHT, LEFT - 8, y + 4, v == FLOOR_BYTES ? "≤ " : "");
+			      "y=\"%.1f\">%s", LEFT, y, RIGHT, LEFT - 8, y + 4, i == 0 ? "≤ " : "");
 		svg_put_bytes(d->f, v);
 		fputs("</text>\n", d->f);
 	}

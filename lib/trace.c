@@ -303,7 +303,7 @@ static int check_numbers(const struct thp_tree *t, struct trace_why *why)
 
 int trace_tree_get(const json_t *j, struct thp_tree *ret, struct trace_why *why)
 {
-	json_t *sizes, *one;
+	json_t *sizes = NULL, *one;
 	size_t i;
 	int r;
 
@@ -453,7 +453,7 @@ static int get_group(const json_t *j, struct trace_group *g, struct trace_why *w
 
 static int get_groups(const json_t *j, struct trace_tick *t, struct trace_why *why)
 {
-	json_t *groups, *one;
+	json_t *groups = NULL, *one;
 	size_t i;
 	int r = trace_get_container(j, "tick", "groups", JSON_ARRAY, true, &groups, why);
 
@@ -476,7 +476,7 @@ static int get_groups(const json_t *j, struct trace_tick *t, struct trace_why *w
 
 static int get_stats(const json_t *j, struct trace_tick *t, struct trace_why *why)
 {
-	json_t *sizes, *one;
+	json_t *sizes = NULL, *one;
 	size_t i;
 	int r = trace_get_container(j, "tick", "sizes", JSON_ARRAY, false, &sizes, why);
 

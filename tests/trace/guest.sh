@@ -18,7 +18,7 @@ memcg_new shop.slice/shop.service 256M
 memcg_new batch.slice/nightly.service 64M
 memcg_new build.scope 128M
 daemon_start run
-ctl record -o /trace > /record.log 2>&1 &
+mthpctl --socket=$SOCKET record -o /trace > /record.log 2>&1 &
 recorder=$!
 wait_for 30 test -s /trace
 workload --cgroup=$CG/shop.slice/shop.service --seed=1 "fill:size=48M,rate=4000,seconds=75" > /dev/null &
@@ -27,7 +27,7 @@ workload --cgroup=$CG/batch.slice/nightly.service --seed=2 "random:size=96M,seco
 sleep 20
 workload --cgroup=$CG/build.scope --seed=3 "random:size=160M,seconds=12" > /dev/null
 sleep 10
-kill -INT $recorder
+kill -TERM $recorder
 wait $recorder
 cat /record.log
 mthpd --replay=/trace > /replayed && wc -l /replayed
