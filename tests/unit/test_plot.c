@@ -238,24 +238,42 @@ static void test_faults(void **state)
 	free(t.buf);
 }
 
-/* The recording of a real daemon: every decision is in the picture. */
-static void test_fixture(void **state)
+/* Recordings of a real daemon, on a fake tree and on a real kernel
+ * (tests/trace/guest.sh): every decision is in the picture. */
+static void test_fixtures(void **state)
 {
-	FILE *f = fopen(FIXTURE, "r");
-	struct trace_why why;
-	struct plot *p;
+	static const struct {
+		const char *path, *worst;
+		size_t changes;
+	} cases[] = {
+		{ FIXTURE, "web.slice/web-shop.service", FIXTURE_DECISIONS },
+		{ "tests/fixtures/traces/linux-6.12.ndjson", "batch.slice/nightly.service", 13 },
+	};
 
 	(void)state;
-	assert_non_null(f);
-	assert_int_equal(plot_read(f, &p, &why), 0);
-	assert_int_equal(p->n_changes, FIXTURE_DECISIONS);
-	assert_int_equal(p->n_groups, 3);
-	assert_int_equal(p->n_kills, 0);
-	assert_false(p->torn);
-	for (unsigned i = 0; i < p->n_knobs; i++)
-		assert_string_equal(p->knobs[i].first[0] ? "set" : "", "set");
-	plot_free(p);
-	fclose(f);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		FILE *f = fopen(cases[i].path, "r"), *out;
+		struct trace_why why;
+		char *svg = NULL, words[80];
+		struct plot *p;
+		size_t size;
+
+		assert_non_null(f);
+		assert_int_equal(plot_read(f, &p, &why), 0);
+		assert_int_equal(p->n_changes, cases[i].changes);
+		assert_int_equal(p->n_groups, 3);
+		assert_int_equal(p->n_kills, 0);
+		assert_false(p->torn);
+		out = open_memstream(&svg, &size);
+		assert_int_equal(plot_draw(p, out), 0);
+		fclose(out);
+		snprintf(words, sizeof(words), "<tspan class=\"b\">%s", cases[i].worst);
+		/* The first group that is named is the worst. */
+		assert_ptr_equal(strstr(svg, "<tspan class=\"b\">"), strstr(svg, words));
+		free(svg);
+		plot_free(p);
+		fclose(f);
+	}
 }
 
 int main(void)
@@ -269,7 +287,7 @@ int main(void)
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_fixture),
+		cmocka_unit_test(test_fixtures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
