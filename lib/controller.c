@@ -154,6 +154,8 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 	}
 	if (!same_sizes(c, p, safe))
 		drop(c, cfg, safe, REASON_OOM_KILL, in);
+	else if (c->dropped)
+		lengthen_hold(c, cfg);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
 	return true;
@@ -252,6 +254,10 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 {
 	unsigned up = plan_rung_up(p, c->rung, c->raised);
 
+	/* Past the sizes that pay most the rest comes back in one step: each step costs
+	 * a hold, and one that hurts is undone within seconds. */
+	if (up > p->raise_rung)
+		up = plan_top(p);
 	if (up > max_rung)
 		up = max_rung;
 	if (c->dropped && c->rung >= max_rung) {
@@ -447,7 +453,8 @@ void controller_step(struct controller *c, const struct plan *p,
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
 	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
-	if (on && on_oom(c, p, cfg, in)) {
+	/* A kill soon after a drop says that the drop came late, not that it helped. */
+	if ((on || c->dropped) && on_oom(c, p, cfg, in)) {
 		/* done */
 	} else if (r != REASON_NONE) {
 		drop(c, cfg, min_rung, r, in);
