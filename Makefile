@@ -160,32 +160,38 @@ demo:
 	+@$(MAKE) --no-print-directory all
 	tests/demo
 
-## install       into DESTDIR/PREFIX (/usr), units into UNITDIR
+## install       into DESTDIR/PREFIX (/usr), the unit into UNITDIR
 UNITDIR ?= $(PREFIX)/lib/systemd/system
-CATALOGDIR ?= $(PREFIX)/lib/systemd/catalog
-MAN_PAGES = $(wildcard man/*.[158] daemon/*.[158] daemon/man/*.[158])
+SHARE = $(DESTDIR)$(PREFIX)/share
+INSTALL_DATA = install -D -m 644
+# FILE:DIRECTORY, for install and uninstall alike; /etc is apart.
+DATA_FILES = \
+	$(addsuffix :$(SHARE)/mthpd/profiles,$(wildcard conf/profiles/*.conf)) \
+	$(addsuffix :$(DESTDIR)$(PREFIX)/lib/systemd/catalog,systemd/mthpd.catalog) \
+	$(addsuffix :$(SHARE)/dbus-1/system.d,systemd/dbus/org.mthpd1.conf) \
+	$(addsuffix :$(SHARE)/dbus-1/system-services,systemd/dbus/org.mthpd1.service) \
+	$(addsuffix :$(SHARE)/doc/mthpd/examples,$(wildcard systemd/examples/*.conf)) \
+	$(addsuffix :$(SHARE)/bash-completion/completions,$(wildcard systemd/completions/bash/*)) \
+	$(addsuffix :$(SHARE)/fish/vendor_completions.d,$(wildcard systemd/completions/fish/*)) \
+	$(addsuffix :$(SHARE)/zsh/vendor-completions,$(wildcard systemd/completions/zsh/*)) \
+	$(foreach s,1 5 8,$(addsuffix :$(SHARE)/man/man$s,$(wildcard daemon/man/*.$s)))
 install: all
 	install -D -m 755 $(BUILD)/mthpd $(DESTDIR)$(PREFIX)/sbin/mthpd
 	install -D -m 755 $(BUILD)/mthpctl $(DESTDIR)$(PREFIX)/bin/mthpctl
-	[ -e $(DESTDIR)/etc/mthpd/mthpd.conf ] || \
-		install -D -m 644 conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf
-	install -d $(DESTDIR)/etc/mthpd/mthpd.conf.d
-	for p in conf/profiles/*.conf; do \
-		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/mthpd/profiles/$$(basename $$p) || exit 1; done
-	install -D -m 644 systemd/mthpd.service $(DESTDIR)$(UNITDIR)/mthpd.service
+	$(INSTALL_DATA) systemd/mthpd.service $(DESTDIR)$(UNITDIR)/mthpd.service
 	sed -i -e 's#=/usr/\(s\?bin\)/#=$(PREFIX)/\1/#' $(DESTDIR)$(UNITDIR)/mthpd.service
-	install -D -m 644 systemd/mthpd.catalog $(DESTDIR)$(CATALOGDIR)/mthpd.catalog
-	for p in systemd/examples/*.conf; do \
-		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/doc/mthpd/examples/$$(basename $$p) || exit 1; done
-	for p in $(MAN_PAGES); do \
-		install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$$(basename $$p) || exit 1; done
+	$(Q)set -e; for f in $(DATA_FILES); do \
+		$(INSTALL_DATA) $${f%%:*} $${f#*:}/$$(basename $${f%%:*}); done
+	[ -e $(DESTDIR)/etc/mthpd/mthpd.conf ] || \
+		$(INSTALL_DATA) conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf
+	install -d $(DESTDIR)/etc/mthpd/mthpd.conf.d
 
 ## uninstall     what install put there, except a changed /etc/mthpd
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl
-	rm -f $(DESTDIR)$(UNITDIR)/mthpd.service $(DESTDIR)$(CATALOGDIR)/mthpd.catalog
-	rm -rf $(DESTDIR)$(PREFIX)/share/mthpd $(DESTDIR)$(PREFIX)/share/doc/mthpd
-	for p in $(MAN_PAGES); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$$(basename $$p); done
+	rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl \
+		$(DESTDIR)$(UNITDIR)/mthpd.service
+	$(Q)for f in $(DATA_FILES); do rm -f $${f#*:}/$$(basename $${f%%:*}); done
+	rmdir $(SHARE)/mthpd/profiles $(SHARE)/mthpd $(SHARE)/doc/mthpd/examples $(SHARE)/doc/mthpd 2> /dev/null || :
 	cmp -s conf/mthpd.conf $(DESTDIR)/etc/mthpd/mthpd.conf && rm -f $(DESTDIR)/etc/mthpd/mthpd.conf || :
 	rmdir $(DESTDIR)/etc/mthpd/mthpd.conf.d $(DESTDIR)/etc/mthpd 2> /dev/null || :
 
