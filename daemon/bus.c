@@ -86,6 +86,7 @@ static void announce(struct bus *b)
 /* Not at once: we may be in the middle of a decision, or of a message. */
 static void soon(struct bus *b)
 {
+	forget_summary(b);
 	if (b->bus)
 		event_active(b->later, EV_TIMEOUT, 0);
 }

@@ -50,13 +50,21 @@ static void free_text(const void *data, size_t len, void *userdata)
 
 static void answer(struct evhttp_request *request, const char *type, char *text)
 {
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
 	struct evbuffer *body = evbuffer_new();
+	size_t len = text ? strlen(text) : 0;
+	char digits[24];
 
-	if (!text || !body || evbuffer_add_reference(body, text, strlen(text), free_text, text) < 0) {
+	if (!text || !body || evbuffer_add_reference(body, text, len, free_text, text) < 0) {
 		free(text);
 		evhttp_send_error(request, HTTP_INTERNAL, NULL);
 	} else {
-		evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+		evhttp_add_header(headers, "Content-Type", type);
+		snprintf(digits, sizeof(digits), "%zu", len);
+		evhttp_add_header(headers, "Content-Length", digits);
+		/* evhttp would send it all the same. */
+		if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD)
+			evbuffer_drain(body, len);
 		evhttp_send_reply(request, HTTP_OK, "OK", body);
 	}
 	if (body)
