@@ -154,8 +154,6 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 	}
 	if (!same_sizes(c, p, safe))
 		drop(c, cfg, safe, REASON_OOM_KILL, in);
-	else if (c->dropped)
-		lengthen_hold(c, cfg);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
 	return true;
@@ -453,8 +451,7 @@ void controller_step(struct controller *c, const struct plan *p,
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
 	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
-	/* A kill soon after a drop says that the drop came late, not that it helped. */
-	if ((on || c->dropped) && on_oom(c, p, cfg, in)) {
+	if (on && on_oom(c, p, cfg, in)) {
 		/* done */
 	} else if (r != REASON_NONE) {
 		drop(c, cfg, min_rung, r, in);
