@@ -43,7 +43,7 @@ SIM_SRC := $(wildcard tests/sim/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
-.PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim \
+.PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim trace surface \
 	integration vm install uninstall deb clean
 .DELETE_ON_ERROR:
 
@@ -99,7 +99,9 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_OBJ)
 
 ## all           build/mthpd and build/mthpctl
 ## check-quick   unit tests, simulations, integration tests, lint of the tree; under 60 s
-check-quick: all unit sim integration lint-tree
+QUICK := unit sim integration trace surface lint-tree
+check-quick: all $(UNIT_BIN) $(BUILD)/sim/sim $(BUILD)/errno-shim.so
+	+@$(MAKE) --no-print-directory -j4 -Otarget $(QUICK)
 	@echo "check-quick: passed"
 
 ## check         check-quick, sanitizers, fuzz seeds, static analysis, and the tests on a real kernel in a guest
@@ -121,7 +123,11 @@ sim: $(BUILD)/sim/sim
 
 integration: all $(BUILD)/errno-shim.so
 	python3 tests/integration/run $(BUILD)
+
+trace: all $(BUILD)/errno-shim.so
 	python3 tests/trace/run $(BUILD)
+
+surface: all $(BUILD)/errno-shim.so
 	python3 tests/surface/run $(BUILD)
 
 vm: all
