@@ -60,7 +60,7 @@ def test_large_and_strange_strings(t):
     b.call(NAME, PATH, MANAGER, "Hold", "s", "\x1b[31m%n\n")
     check("\x1b" not in t.log(), "the log holds a terminal code")
     t.unharmed()
-    check(t.rss_kb() < before + 8192, "it has grown from %d to %d KiB", before, t.rss_kb())
+    t.grown(before, 8192)
 
 
 def test_invalid_utf8_on_the_bus(t):
@@ -109,7 +109,7 @@ def test_flood_of_calls(t):
     start = time.monotonic()
     equal(t.manager().get("State"), "active", "State for another client")
     check(time.monotonic() - start < 10, "another client waits for %.1f s", time.monotonic() - start)
-    check(t.rss_kb() < before + 32768, "it has grown from %d to %d KiB", before, t.rss_kb())
+    t.grown(before, 32768)
 
 
 def test_orders_and_holds_are_bounded(t):
@@ -241,11 +241,11 @@ def test_bad_buses(t):
     for what, (words, hang_up) in BAD_BUSES.items():
         fake = FakeBus(t.bus_socket, words, hang_up)
         t.open.append(fake)
-        end = time.monotonic() + 0.5
+        end = time.monotonic() + 0.4
         while time.monotonic() < end:
             t.unharmed()
             time.sleep(0.1)
-        check(fake.seen <= 3, "%s: %d tries in half a second", what, fake.seen)
+        check(fake.seen <= 3, "%s: %d tries in a moment", what, fake.seen)
         fake.close()
         t.open.remove(fake)
         os.unlink(t.bus_socket)

@@ -19,7 +19,7 @@ class Terminal:
     """Runs a command and keeps what its screen shows. Knows the codes that top uses, and fails on others."""
 
     def __init__(self, t, command, columns=80, rows=24, term="xterm"):
-        self.columns, self.rows = columns, rows
+        self.columns = self.rows = self.frames = 0
         self.master, slave = pty.openpty()
         self.slave = os.dup(slave)
         self.resize(columns, rows)
@@ -38,8 +38,14 @@ class Terminal:
         self.attribute, self.cursor = 0, True
 
     def resize(self, columns, rows):
-        self.columns, self.rows = columns, rows
+        """Returns when a picture of the new size is there; what was on its way before may be larger."""
+        self.columns, self.rows = max(self.columns, columns), max(self.rows, rows)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        if self.frames:
+            goal = self.frames + 3
+            wait(lambda: (self.type("x"), self.feed(), self.frames > goal)[2], "it draws at %dx%d" % (columns, rows))
+            self.cells = {}
+        self.columns, self.rows = columns, rows
 
     def feed(self):
         while select.select([self.master], [], [], 0.05)[0]:
@@ -80,6 +86,7 @@ class Terminal:
         row, column = self.at
         if code == b"H":
             self.at = (0, 0)
+            self.frames += 1
         elif code == b"K":
             self.cells = {k: v for k, v in self.cells.items() if k[0] != row or k[1] < column}
         elif code == b"J":
@@ -108,10 +115,9 @@ class Terminal:
 
     def close(self):
         for fd in (self.master, self.slave):
-            try:
+            if fd >= 0:
                 os.close(fd)
-            except OSError:
-                pass
+        self.master = self.slave = -1
 
 
 def world(t, groups=30):
@@ -196,11 +202,8 @@ def test_resize_and_small(t):
     term = top(t)
     shows(term, "GROUP")
     for columns, rows in ((120, 40), (200, 10), (40, 8), (20, 4), (10, 2), (1, 1), (5, 30), (80, 24)):
-        term.cells = {}
         term.resize(columns, rows)
-        wait(lambda: term.lines()[0].strip(), "it draws at %dx%d" % (columns, rows))
-        time.sleep(0.2)
-        term.lines()
+        wait(lambda: term.lines()[0].strip(), "a title at %dx%d" % (columns, rows))
     shows(term, "GROUP", "q quit")
     term.type("q")
     left_well(term)
@@ -245,8 +248,7 @@ def test_terminal_goes_away(t):
     world(t, 3)
     term = top(t)
     shows(term, "GROUP")
-    os.close(term.slave)
-    os.close(term.master)
+    term.close()
     wait(lambda: term.process.poll() is not None, "it ends")
 
 

@@ -220,7 +220,7 @@ class Trial:
         return run([self.mthpctl, "--socket=" + self.socket] + list(args), **how)
 
     def unharmed(self):
-        """It lives, answers at once, and has not grown."""
+        """It lives and answers at once."""
         self.alive()
         before = time.monotonic()
         self.status()
@@ -228,6 +228,13 @@ class Trial:
 
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.daemon.pid))
+
+    def grown(self, before, limit_kb):
+        """Complains when resident memory grew by more than the limit; a sanitizer keeps what was freed."""
+        with open(self.mthpd, "rb") as f:
+            sanitized = b"__asan_init" in f.read()
+        now = self.rss_kb()
+        check(now < before + limit_kb * (16 if sanitized else 1), "it has grown from %d to %d KiB", before, now)
 
     def rss_kb(self):
         with open("/proc/%d/status" % self.daemon.pid) as f:
