@@ -148,15 +148,10 @@ def left_well(term, code=0):
 def test_screen(t):
     """80x24: title, sizes, one row per group with bars, margin, size and reason; nothing beyond the edges."""
     tree, g = world(t)
-    g.step(current=64 * MIB - 4096)
-    end = time.monotonic() + 10
-    while tree.size(64) == "always" and time.monotonic() < end:
-        g.hot(0.1)
-        time.sleep(0.1)
+    t.thrash(g)
+    wait(lambda: tree.size(64) != "always", "a drop")
     term = top(t)
-    for _ in range(12):
-        g.hot(0.1)
-        time.sleep(0.1)
+    wait(lambda: any("web.service  " in x and "##" in x for x in term.lines()), "bars")
     lines = shows(term, "GROUP", "q quit")
     check("mthpd " in lines[0] and "active" in lines[0], "title: %s", lines[0])
     row = [x for x in lines if "web.service" in x][0]

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -99,6 +100,26 @@ def tool(name):
 def run(command, timeout=20, **how):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", timeout=timeout, **how)
+
+
+class Drive(threading.Thread):
+    """Moves a group's counters as if it thrashed, until end()."""
+
+    def __init__(self, group):
+        super().__init__(daemon=True)
+        self.group, self.ended = group, threading.Event()
+        self.start()
+
+    def run(self):
+        last = time.monotonic()
+        while not self.ended.wait(0.05):
+            now = time.monotonic()
+            self.group.hot(now - last)
+            last = now
+
+    def close(self):
+        self.ended.set()
+        self.join()
 
 
 class Trial:
@@ -241,6 +262,11 @@ class Trial:
             return [int(line.split()[1]) for line in f if line.startswith("VmRSS:")][0]
 
     # ---- ending
+
+    def thrash(self, group):
+        """The group is over its limit from now on."""
+        group.step(current=group.limit - 4096)
+        self.open.append(Drive(group))
 
     def close(self):
         error = None
