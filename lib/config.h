@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The configuration model (mthpd.conf(5)) and its reader: libinih feeds lines,
+ * one table of keys says where each value goes, how it is parsed and what
+ * range it has. Called at start, at reload and by --check-config; a faulty
+ * configuration is reported whole (every fault, with file and line) and never
+ * half-applied. Never touches the kernel; knows no sizes of this machine:
+ * relative names such as "pmd" are resolved by config_size_kb().
+ */
+#ifndef MTHPD_CONFIG_H
+#define MTHPD_CONFIG_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "value.h"
+
+#define CONFIG_SIZES_MAX 24
+#define CONFIG_MATCH_MAX 16      /* Match= patterns of one policy */
+#define CONFIG_POLICIES_MAX 256  /* [Policy ...] sections, over all files */
+#define CONFIG_FILE_BYTES_MAX (256 * 1024)
+
+/* A folio size as written: "64K", "2M", "pmd", "pmd/2", "smallest", "all". */
+enum config_size_kind { SIZE_KB, SIZE_PMD, SIZE_PMD_FRACTION, SIZE_SMALLEST };
+struct config_size {
+	enum config_size_kind kind;
+	uint64_t value; /* KiB for SIZE_KB, divisor for SIZE_PMD_FRACTION */
+};
+/* KiB on a machine with these sizes; 0 if the name cannot be resolved. */
+uint64_t config_size_kb(const struct config_size *s, uint64_t pmd_kb, uint64_t smallest_kb);
+
+enum config_max_mode { MAX_MODE_INHERIT, MAX_MODE_MADVISE, MAX_MODE_ALWAYS };
+enum config_foreign { FOREIGN_ADOPT, FOREIGN_REASSERT };
+enum config_log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* [Controller], and any key of it in a [Policy]. Shares are 0..1. */
+struct config_controller {
+	double pressure_high;      /* PressureHigh=10%   0.1%..100% */
+	double pressure_low;       /* PressureLow=2%     0%..PressureHigh */
+	double drop_gain;          /* DropGain=15%       0%..90% */
+	uint64_t hold_min_usec, hold_max_usec;     /* Hold=10s..600s   1s..1d */
+	uint64_t settle_min_usec, settle_max_usec; /* Settle=2s..30s   0.1s..10min */
+	unsigned max_changes_per_hour;             /* 60, 1..3600; global only */
+};
+
+#define CONFIG_PTES_BASELINE VALUE_ABSENT
+struct config_policy {
+	char *name;
+	char *match[CONFIG_MATCH_MAX]; /* patterns, see glob.h */
+	unsigned n_match;
+	bool controlled; /* Controlled=yes */
+	unsigned weight; /* 100, 1..10000 */
+	bool protect;    /* no */
+	bool has_min_size, has_max_size;
+	struct config_size min_size, max_size; /* MinSize=4K MaxSize=2M */
+	uint64_t max_ptes_none;                /* CONFIG_PTES_BASELINE or a number */
+	struct config_controller controller;   /* [Controller] with this policy's keys on top */
+	const char *file; /* where the section starts */
+	unsigned line;
+};
+
+struct config {
+	/* [Daemon] */
+	uint64_t interval_usec;   /* Interval=1s        100ms..60s */
+	uint64_t psi_window_usec; /* PsiWindow=2s       500ms..10s */
+	uint64_t audit_usec;      /* AuditInterval=60s  1s..1h */
+	bool dry_run;
+	enum config_log_level log_level;
+	/* [Limits] */
+	enum config_max_mode max_mode;
+	bool all_sizes;
+	struct config_size sizes[CONFIG_SIZES_MAX];
+	unsigned n_sizes;
+	uint64_t max_ptes_none; /* CONFIG_PTES_BASELINE or 0..PMD_NR-1 (checked against the machine later) */
+	bool defrag, shmem;
+	enum config_foreign foreign;
+	bool restore_on_exit;
+	/* [Controller] */
+	struct config_controller controller;
+	/* [Metrics] */
+	char *metrics_listen; /* NULL = off */
+	struct config_policy *policies;
+	unsigned n_policies;
+	/* owned copies of file names that policies point at */
+	char **files;
+	unsigned n_files;
+};
+
+/* Called once per fault, in file order; @line 0 = the file as a whole. */
+typedef void (*config_fault_fn)(const char *file, unsigned line, const char *message, void *userdata);
+
+/* Reads the configuration. With @explicit_file only that file and
+ * explicit_file.d/[*].conf are read (a missing explicit file is a fault).
+ * Otherwise @prefix/etc/mthpd/mthpd.conf (may be absent) and the drop-ins
+ * mthpd.conf.d/[*].conf of @prefix/{usr/lib,run,etc}/mthpd, by file name over
+ * all directories, etc over run over usr/lib for the same name, a link to
+ * /dev/null (or an empty file name target) masks. @prefix "" is the machine.
+ * Returns 0 with *ret filled (config_free it), -EINVAL after at least one
+ * fault was reported, or another -errno; *ret is untouched then. */
+int config_load(const char *explicit_file, const char *prefix, config_fault_fn fn, void *userdata,
+	struct config **ret);
+/* The built-in defaults. NULL on ENOMEM. */
+struct config *config_new_default(void);
+void config_free(struct config *c);
+
+/* The policy for a group: of all policies with a pattern that matches @path,
+ * the one with the most specific pattern (later in the files wins a tie);
+ * NULL = defaults. @ret_pattern (may be NULL) gets the pattern. */
+const struct config_policy *config_policy_for(
+	const struct config *c, const char *path, const char **ret_pattern);
+
+/* Every key in reading order, for conf/mthpd.conf's test and the man page's:
+ * section, key, default as text. */
+struct config_key_info {
+	const char *section, *key, *default_text;
+};
+const struct config_key_info *config_keys(size_t *ret_n);
+
+/* Units. "250ms" "1s" "2min" "1h", or a bare number of seconds; "10%" "0.5%". */
+int config_parse_duration(const char *s, uint64_t *ret_usec);
+int config_parse_percent(const char *s, double *ret_share);
+int config_parse_size(const char *s, struct config_size *ret);
+
+#endif

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "controller.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SEC UINT64_C(1000000)
+
+/* Room that a group must have before it counts as nearly full: the memcg-margin
+ * discussion uses 512 pages; 64 pages for each CPU sit in per-CPU stocks. */
+#define MARGIN_PAGES 512
+#define STOCK_PAGES 64
+#define INFLOW_SEC 1.2
+/* Sustained means two ticks: one bad second is a spike, not a state. */
+#define PRESSED_TICKS 2
+/* Anonymous pages that return from swap per second before swap counts as cost:
+ * a stream through the page cache makes a handful return now and then. */
+#define REFAULT_PER_SEC 100.0
+/* Growth of more than this many pages per page fault means large folios are
+ * being filled in; with nothing left of the limit that is bloat. */
+#define BLOAT_PAGES_PER_FAULT 2.0
+#define BLOAT_PAGES_MIN 256
+/* Strong pressure without a counter of the limit moving: all tasks stall for
+ * four times PressureHigh and less than a twentieth of the limit is left. */
+#define STRONG_FULL 4.0
+#define STRONG_MARGIN_DIV 20
+/* An OOM kill takes away every folio above this share of the limit. */
+#define OOM_SHARE_DIV 16
+#define OVERSIZED_DIV 32
+#define OOM_FREEZE_USEC (60 * SEC)
+#define FOREIGN_FREEZE_USEC (10 * SEC)
+/* Ticks in a step up's measurement. */
+#define MEASURE_TICKS 3
+/* Minor faults per second that make raising worth a try, for how many ticks. */
+#define RAISE_FAULTS_PER_SEC 1000.0
+#define RAISE_TICKS 3
+#define BENEFIT_FAULTS_PER_SEC 500.0
+/* khugepaged adds memory in this many ticks in a row while room shrinks. */
+#define COLLAPSE_TICKS 3
+#define PTES_MARGIN_DIV 8
+/* The user/system split is sampled per tick on most kernels: below this much
+ * user time in a window, or this share of all CPU time, it says nothing. */
+#define COST_USER_MIN_USEC 3e5
+#define COST_USER_SHARE 0.10
+#define COST_REGIME 1.6
+#define EXONERATE_MIN_USEC (30 * SEC)
+#define EXONERATE_MAX_USEC (600 * SEC)
+/* A quiet group that waits for room is looked at every tick for this long. */
+#define PENDING_USEC (60 * SEC)
+/* A drop so soon after a step up was caused by it. */
+#define RELAPSE_HOLDS 2
+
+static const char *const state_word[] = {
+	[CTL_RUN] = "run",
+	[CTL_PROBE] = "probe",
+	[CTL_SETTLE] = "settle",
+	[CTL_MEASURE] = "measure",
+	[CTL_DROP] = "drop",
+	[CTL_FROZEN] = "frozen",
+};
+
+const char *ctl_state_to_string(enum ctl_state s)
+{
+	return state_word[s];
+}
+
+void controller_init(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, uint64_t now_usec)
+{
+	*c = (struct controller){
+		.state = CTL_RUN,
+		.reason = REASON_START_VALUES,
+		.since_usec = now_usec,
+		.steady_since_usec = now_usec,
+		.rung = plan_top(p),
+		.from_rung = plan_top(p),
+		.hold_usec = cfg->hold_min_usec,
+		.exonerate_usec = EXONERATE_MIN_USEC,
+		.limit_bytes = VALUE_ABSENT,
+		.amplification = -1,
+		.some = -1,
+		.full = -1,
+		.margin_bytes = VALUE_ABSENT,
+		.margin_cache_bytes = VALUE_ABSENT,
+		.threshold_bytes = VALUE_ABSENT,
+		.anon_bytes = VALUE_ABSENT,
+	};
+}
+
+static void enter(struct controller *c, enum ctl_state s, enum reason r, uint64_t now_usec)
+{
+	c->state = s;
+	c->reason = r;
+	c->since_usec = now_usec;
+}
+
+static void set_rung(struct controller *c, unsigned rung, bool raised, uint64_t now_usec)
+{
+	c->rung = rung;
+	c->raised = raised;
+	c->steady_since_usec = now_usec;
+}
+
+/* ---- evidence ---------------------------------------------------------- */
+
+static double per_sec(uint64_t n, const struct memcg_delta *d)
+{
+	return (double)n * (double)SEC / (double)d->dt_usec;
+}
+
+static bool psi_known(const struct controller *c)
+{
+	return c->some >= 0;
+}
+
+static bool stalls(const struct controller *c, const struct config_controller *cfg,
+	const struct memcg_delta *d)
+{
+	if (psi_known(c))
+		return c->some >= cfg->pressure_high;
+	/* Without PSI: the limit is hit again and again, and it costs something. */
+	return d->d_max + d->d_high > 0 && c->refault_per_sec >= REFAULT_PER_SEC;
+}
+
+static bool is_quiet(const struct controller *c, const struct config_controller *cfg,
+	const struct memcg_delta *d)
+{
+	if (psi_known(c))
+		return c->some < cfg->pressure_low;
+	return d->d_max + d->d_high == 0 && c->refault_per_sec < REFAULT_PER_SEC;
+}
+
+static void observe_rates(struct controller *c, const struct ctl_input *in)
+{
+	const struct memcg_delta *d = in->d;
+	/* Anonymous growth only: page cache makes room for itself. */
+	double growth = d->d_anon_bytes + d->d_swap_bytes > 0 ?
+				(double)(d->d_anon_bytes + d->d_swap_bytes) : 0;
+	double refault = per_sec(d->d_refault_anon, d), major = per_sec(d->d_pgmajfault, d);
+
+	growth = growth / (double)in->page_bytes * (double)SEC / (double)d->dt_usec;
+	c->inflow_pages = 0.5 * c->inflow_pages + 0.5 * growth;
+	c->fill_pages = 0.5 * c->fill_pages + 0.5 * per_sec(d->d_pgfault, d);
+	c->refault_per_sec = refault;
+	c->majfault_per_sec = major;
+	c->amplification = d->d_pgmajfault >= 10 ? refault / major : -1;
+	c->some = d->some;
+	c->full = d->full;
+	c->anon_bytes = in->s->anon;
+}
+
+static void observe_room(struct controller *c, const struct ctl_input *in)
+{
+	const struct memcg_sample *s = in->s;
+	double need = INFLOW_SEC * c->inflow_pages + STOCK_PAGES * (double)in->cpus;
+
+	if (need < MARGIN_PAGES)
+		need = MARGIN_PAGES;
+	c->margin_bytes = s->margin_bytes;
+	c->margin_cache_bytes = memcg_margin_with_cache(s);
+	c->threshold_bytes = (uint64_t)(need * (double)in->page_bytes);
+	/* A group without a limit shares the machine's. */
+	if (!value_known(s->limit_bytes) && value_known(in->host_available_bytes)) {
+		uint64_t share = value_or(in->host_total_bytes, 0) / 50;
+
+		c->margin_cache_bytes = in->host_available_bytes;
+		if (c->threshold_bytes < share)
+			c->threshold_bytes = share;
+	}
+}
+
+static bool nearly_full(const struct controller *c)
+{
+	return value_known(c->margin_cache_bytes) && c->margin_cache_bytes < c->threshold_bytes;
+}
+
+static void observe_counts(struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	const struct memcg_delta *d = in->d;
+	uint64_t grown = d->d_anon_bytes + d->d_swap_bytes > 0 ?
+				 (uint64_t)(d->d_anon_bytes + d->d_swap_bytes) / in->page_bytes : 0;
+	bool bloats = grown >= BLOAT_PAGES_MIN &&
+		      (double)grown > BLOAT_PAGES_PER_FAULT * (double)d->d_pgfault;
+	uint64_t minor = value_sub(d->d_pgfault, d->d_pgmajfault);
+
+	c->pressed_ticks = stalls(c, cfg, d) ? c->pressed_ticks + 1 : 0;
+	c->bloat_ticks = bloats ? c->bloat_ticks + 1 : 0;
+	c->high_full_ticks = c->full >= STRONG_FULL * cfg->pressure_high ? c->high_full_ticks + 1 : 0;
+	if (!is_quiet(c, cfg, d))
+		c->quiet_since_usec = 0;
+	else if (!c->quiet_since_usec)
+		c->quiet_since_usec = in->now_usec - d->dt_usec + 1;
+	c->fault_ticks = c->quiet_since_usec && per_sec(minor, d) >= RAISE_FAULTS_PER_SEC ?
+				 c->fault_ticks + 1 : 0;
+	c->collapse_ticks = (in->d_collapse || d->d_thp_collapse_alloc) && d->d_anon_thp_bytes > 0 &&
+					    d->d_current_bytes > 0 && !d->d_thp_fault_alloc ?
+				    c->collapse_ticks + 1 : 0;
+	double saved = c->quiet_since_usec && per_sec(d->d_pgfault, d) >= BENEFIT_FAULTS_PER_SEC ?
+			       per_sec(d->d_system_usec, d) * (c->rung ? 1.0 : 0.5) : 0;
+	c->benefit_usec = 0.7 * c->benefit_usec + 0.3 * saved;
+}
+
+static void cost_add(struct ctl_cost *a, const struct memcg_delta *d)
+{
+	a->user_usec += (double)d->d_user_usec;
+	a->system_usec += (double)d->d_system_usec;
+	a->some_usec += d->some > 0 ? d->some * (double)d->dt_usec : 0;
+	a->dt_usec += (double)d->dt_usec;
+}
+
+/* J = (system + w/2 * some) / user with w the CPUs kept busy; -1 when user
+ * time is too small a part of it to be a measure of progress. */
+static double cost_value(const struct ctl_cost *a, unsigned cpus)
+{
+	double usage = a->user_usec + a->system_usec;
+	double w = a->dt_usec > 0 ? usage / a->dt_usec : 0;
+
+	if (a->user_usec < COST_USER_MIN_USEC || a->user_usec < COST_USER_SHARE * usage)
+		return -1;
+	if (w < 1)
+		w = 1;
+	if (w > cpus)
+		w = cpus;
+	return (a->system_usec + 0.5 * w * a->some_usec) / a->user_usec;
+}
+
+/* Relative noise of a comparison: user time is sampled 250 times a second, and
+ * a count of n samples is good to 1/sqrt(n). */
+static double cost_noise(const struct ctl_cost *a, const struct ctl_cost *b)
+{
+	return sqrt(4000.0 / a->user_usec + 4000.0 / b->user_usec);
+}
+
+/* ---- decisions --------------------------------------------------------- */
+
+/* Pressure says when, never whether: it takes the limit (or what follows from
+ * it) as well before large folios are blamed. NONE = no reason to drop. */
+static enum reason drop_reason(const struct controller *c, const struct ctl_input *in)
+{
+	const struct memcg_delta *d = in->d;
+	bool pressed = c->pressed_ticks >= PRESSED_TICKS;
+	bool refaults = c->refault_per_sec >= REFAULT_PER_SEC;
+	bool hits = d->d_max + d->d_high > 0;
+
+	if (in->dying && !refaults)
+		return REASON_NONE;
+	if (c->high_full_ticks >= PRESSED_TICKS && value_known(in->s->limit_bytes) &&
+		value_known(c->margin_cache_bytes) &&
+		c->margin_cache_bytes < in->s->limit_bytes / STRONG_MARGIN_DIV)
+		return REASON_DROP_STRONG;
+	if (pressed && (nearly_full(c) || (hits && refaults)))
+		return REASON_DROP_PRESSURE;
+	if (c->bloat_ticks && nearly_full(c) &&
+		(hits || c->margin_cache_bytes < MARGIN_PAGES * in->page_bytes))
+		return REASON_DROP_BLOAT;
+	return REASON_NONE;
+}
+
+static void lengthen_hold(struct controller *c, const struct config_controller *cfg)
+{
+	c->hold_usec *= 2;
+	if (c->hold_usec > cfg->hold_max_usec)
+		c->hold_usec = cfg->hold_max_usec;
+}
+
+static void drop(struct controller *c, const struct config_controller *cfg, unsigned rung,
+	enum reason r, const struct ctl_input *in)
+{
+	/* A relapse soon after a step up means that the step up was wrong. */
+	if (c->last_up_usec && in->now_usec - c->last_up_usec < RELAPSE_HOLDS * c->hold_usec)
+		lengthen_hold(c, cfg);
+	c->from_rung = c->rung;
+	c->from_raised = c->raised;
+	c->dropped = true;
+	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
+	c->after = (struct ctl_cost){ 0 };
+	c->ptes = CTL_PTES_FULL;
+	c->hold_until_usec = in->now_usec + c->hold_usec;
+	set_rung(c, rung, false, in->now_usec);
+	enter(c, CTL_DROP, r, in->now_usec);
+}
+
+/* The largest rung whose folios are at most @bytes. */
+static unsigned rung_for_bytes(const struct plan *p, uint64_t bytes)
+{
+	return plan_rung_for(p, bytes / 1024);
+}
+
+static bool on_oom(struct controller *c, const struct plan *p, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	unsigned safe = 0;
+
+	if (!in->d->d_oom_kill && !in->d->d_oom_victim)
+		return false;
+	if (value_known(in->s->limit_bytes))
+		safe = rung_for_bytes(p, in->s->limit_bytes / OOM_SHARE_DIV);
+	/* No folio is large against the limit: then it is their number. */
+	if (plan_largest_on_kb(p, safe, c->raised) == plan_largest_on_kb(p, c->rung, c->raised))
+		safe = 0;
+	if (safe > c->rung)
+		safe = c->rung;
+	drop(c, cfg, safe, REASON_OOM_KILL, in);
+	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
+	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
+	return true;
+}
+
+/* A folio that is large against the limit and no longer fits into the room. */
+static bool on_oversized(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, const struct ctl_input *in)
+{
+	uint64_t largest = plan_largest_on_kb(p, c->rung, c->raised) * 1024;
+	uint64_t safe_bytes;
+
+	if (!largest || !value_known(in->s->limit_bytes) || !value_known(c->margin_cache_bytes) ||
+		largest < in->s->limit_bytes / OVERSIZED_DIV || c->margin_cache_bytes >= largest)
+		return false;
+	safe_bytes = in->s->limit_bytes / OVERSIZED_DIV;
+	if (safe_bytes >= largest)
+		safe_bytes = largest - 1;
+	drop(c, cfg, rung_for_bytes(p, safe_bytes), REASON_OVERSIZED_FOLIO, in);
+	return true;
+}
+
+static void on_regime(struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	/* Another limit is another problem: old failures say nothing about it. */
+	if (c->limit_bytes != in->s->limit_bytes && c->limit_bytes != VALUE_ABSENT) {
+		c->hold_usec = cfg->hold_min_usec;
+		if (c->hold_until_usec > in->now_usec + c->hold_usec)
+			c->hold_until_usec = in->now_usec + c->hold_usec;
+		c->exonerated_until_usec = 0;
+	}
+	c->limit_bytes = in->s->limit_bytes;
+}
+
+static void track_ptes(struct controller *c, const struct ctl_input *in)
+{
+	uint64_t limit = in->s->limit_bytes;
+	bool low = value_known(limit) && value_known(c->margin_bytes) &&
+		   c->margin_bytes < limit / PTES_MARGIN_DIV;
+
+	if (c->collapse_ticks >= COLLAPSE_TICKS && low) {
+		if (c->ptes != CTL_PTES_FULL && c->state == CTL_RUN)
+			c->reason = REASON_KHUGEPAGED_BLOAT;
+		c->ptes = CTL_PTES_FULL;
+		c->hold_until_usec = in->now_usec + c->hold_usec;
+	} else if (c->state == CTL_RUN && c->ptes != CTL_PTES_AMPLE && !low &&
+		   c->quiet_since_usec && in->now_usec >= c->hold_until_usec) {
+		c->ptes = c->dropped ? CTL_PTES_RECENT : CTL_PTES_AMPLE;
+		if (!c->dropped && c->reason == REASON_KHUGEPAGED_BLOAT)
+			c->reason = REASON_START_VALUES;
+	}
+}
+
+/* Room enough for folios of up to @size_kb: twice what counts as nearly full,
+ * and two of the folios. */
+static bool has_room(const struct controller *c, uint64_t size_kb)
+{
+	return !value_known(c->margin_cache_bytes) ||
+	       (c->margin_cache_bytes > 2 * c->threshold_bytes &&
+		       c->margin_cache_bytes > 2 * size_kb * 1024);
+}
+
+static uint64_t quiet_usec(const struct controller *c, uint64_t now_usec)
+{
+	return c->quiet_since_usec ? now_usec - c->quiet_since_usec : 0;
+}
+
+static void probe(struct controller *c, unsigned rung, bool raised, enum reason r,
+	const struct config_controller *cfg, const struct ctl_input *in)
+{
+	double turnover = c->fill_pages > 0 && value_known(in->s->anon) ?
+		(double)in->s->anon / (double)in->page_bytes / c->fill_pages * (double)SEC : 0;
+
+	/* One turnover of the working set, if it turns over at all: a step up
+	 * shows in fresh allocations only, waiting without them proves nothing. */
+	c->settle_usec = cfg->settle_min_usec;
+	if (turnover > (double)c->settle_usec && c->fill_pages >= RAISE_FAULTS_PER_SEC)
+		c->settle_usec = turnover < (double)cfg->settle_max_usec ? (uint64_t)turnover :
+									   cfg->settle_max_usec;
+	c->from_rung = c->rung;
+	c->from_raised = c->raised;
+	c->after = (struct ctl_cost){ 0 };
+	c->last_up_usec = in->now_usec;
+	set_rung(c, rung, raised, in->now_usec);
+	enter(c, CTL_PROBE, r, in->now_usec);
+}
+
+static void step_run(struct controller *c, const struct plan *p, const struct config_controller *cfg,
+	unsigned max_rung, const struct ctl_input *in)
+{
+	unsigned up = plan_rung_up(p, c->rung, c->raised);
+
+	if (up > max_rung)
+		up = max_rung;
+	if (c->dropped && c->rung >= max_rung) {
+		c->dropped = false;
+		c->reason = REASON_RECOVERED;
+	}
+	if (!in->may_probe || in->clamped || in->now_usec < c->hold_until_usec ||
+		!has_room(c, plan_largest_on_kb(p, up, c->raised)))
+		return;
+	if (up > c->rung) {
+		if (quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
+			probe(c, up, c->raised, REASON_RECOVER_PROBE, cfg, in);
+	} else if (!c->raised && !c->dropped && c->fault_ticks >= RAISE_TICKS && plan_can_raise(p)) {
+		probe(c, c->rung, true, REASON_RAISE_PROBE, cfg, in);
+	}
+}
+
+static void probe_failed(struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	bool raise = c->raised && !c->from_raised;
+
+	lengthen_hold(c, cfg);
+	c->hold_until_usec = in->now_usec + c->hold_usec;
+	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	enter(c, CTL_RUN, raise ? REASON_RAISE_FAILED : REASON_PROBE_FAILED, in->now_usec);
+}
+
+/* A step up fails on pressure, on bloat towards the limit, and where user time
+ * can measure it on a cost that is higher by more than its own noise. */
+static bool probe_hurts(const struct controller *c, const struct ctl_input *in)
+{
+	double before = cost_value(&c->quiet, in->cpus), after = cost_value(&c->after, in->cpus);
+
+	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && nearly_full(c)))
+		return true;
+	if (before < 0 || after < 0 || c->state != CTL_MEASURE)
+		return false;
+	return after > before * (1.02 + 2 * cost_noise(&c->quiet, &c->after)) + 0.003;
+}
+
+static void step_probe(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, const struct ctl_input *in)
+{
+	uint64_t age = in->now_usec - c->since_usec;
+
+	if (probe_hurts(c, in)) {
+		probe_failed(c, cfg, in);
+		return;
+	}
+	if (c->state == CTL_PROBE) {
+		enter(c, CTL_SETTLE, c->reason, in->now_usec);
+	} else if (c->state == CTL_SETTLE && age >= c->settle_usec) {
+		enter(c, CTL_MEASURE, c->reason, in->now_usec);
+	} else if (c->state == CTL_MEASURE) {
+		cost_add(&c->after, in->d);
+		if (age < MEASURE_TICKS * in->d->dt_usec)
+			return;
+		bool top = c->rung == plan_rung_up(p, c->rung, c->raised);
+
+		c->hold_until_usec = c->steady_since_usec + cfg->hold_min_usec;
+		if (c->raised && !c->from_raised)
+			enter(c, CTL_RUN, REASON_RAISED, in->now_usec);
+		else
+			enter(c, CTL_RUN, top ? REASON_RECOVERED : REASON_RECOVER_STEP, in->now_usec);
+		if (top)
+			c->dropped = false;
+	}
+}
+
+/* The drop stays unless user time proves that it did not lower the cost: with
+ * no such evidence the small sizes are the safe side (at most 1.3 x against 3.3 x). */
+static void step_drop(struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	uint64_t age = in->now_usec - c->since_usec;
+	double before, after;
+
+	if (age >= cfg->settle_min_usec)
+		cost_add(&c->after, in->d);
+	if (c->quiet_since_usec && has_room(c, 0)) {
+		enter(c, CTL_RUN, REASON_RECOVER_WAIT, in->now_usec);
+		return;
+	}
+	before = cost_value(&c->before, in->cpus);
+	after = cost_value(&c->after, in->cpus);
+	if (before < 0 || after < 0 || c->reason == REASON_OOM_KILL ||
+		after <= before * (1 - cfg->drop_gain) * (1 + 2 * cost_noise(&c->before, &c->after)))
+		return;
+	c->exonerated_cost = after;
+	c->exonerated_until_usec = in->now_usec + c->exonerate_usec;
+	c->exonerate_usec = c->exonerate_usec * 2 > EXONERATE_MAX_USEC ? EXONERATE_MAX_USEC : c->exonerate_usec * 2;
+	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	c->dropped = false;
+	c->ptes = CTL_PTES_RECENT;
+	enter(c, CTL_RUN, REASON_EXONERATED, in->now_usec);
+}
+
+static bool exonerated(struct controller *c, const struct ctl_input *in)
+{
+	double cost;
+
+	if (in->now_usec >= c->exonerated_until_usec)
+		return false;
+	cost = cost_value(&c->before, in->cpus);
+	if (cost > c->exonerated_cost * COST_REGIME || (cost >= 0 && cost * COST_REGIME < c->exonerated_cost))
+		c->exonerated_until_usec = 0; /* another regime: the acquittal was for the old one */
+	return in->now_usec < c->exonerated_until_usec;
+}
+
+/* The cost of a spell of pressure (from its first tick), against which a drop is
+ * judged, and of the quiet time, against which a step up is; the latter is
+ * halved now and then so that it stays recent. */
+static void track_cost(struct controller *c, const struct ctl_input *in)
+{
+	if (c->state != CTL_RUN)
+		return;
+	if (c->pressed_ticks == 1)
+		c->before = (struct ctl_cost){ 0 };
+	if (c->pressed_ticks)
+		cost_add(&c->before, in->d);
+	if (!c->quiet_since_usec)
+		return;
+	if (c->quiet.dt_usec > 20.0 * (double)SEC) {
+		c->quiet.user_usec /= 2;
+		c->quiet.system_usec /= 2;
+		c->quiet.some_usec /= 2;
+		c->quiet.dt_usec /= 2;
+	}
+	cost_add(&c->quiet, in->d);
+}
+
+static void step_state(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, unsigned max_rung, const struct ctl_input *in)
+{
+	switch (c->state) {
+	case CTL_RUN:
+		step_run(c, p, cfg, max_rung, in);
+		break;
+	case CTL_PROBE:
+	case CTL_SETTLE:
+	case CTL_MEASURE:
+		step_probe(c, p, cfg, in);
+		break;
+	case CTL_DROP:
+		step_drop(c, cfg, in);
+		break;
+	case CTL_FROZEN:
+		if (in->now_usec >= c->frozen_until_usec)
+			enter(c, c->dropped ? CTL_DROP : CTL_RUN,
+				c->dropped ? c->reason : REASON_START_VALUES, in->now_usec);
+		break;
+	}
+}
+
+static void wish_from(const struct controller *c, unsigned min_rung, unsigned max_rung,
+	struct ctl_wish *ret)
+{
+	*ret = (struct ctl_wish){
+		.rung = c->rung,
+		.raised = c->raised,
+		.hurt = c->dropped && (c->state == CTL_DROP || c->state == CTL_FROZEN),
+		.ptes = c->ptes,
+		.defrag_low = c->state == CTL_DROP && c->reason != REASON_OVERSIZED_FOLIO,
+		.harm_usec_per_sec = c->dropped ? c->harm_usec : 0,
+		.benefit_usec_per_sec = c->dropped ? 0 : c->benefit_usec,
+		.reason = c->reason,
+	};
+	if (ret->rung > max_rung) {
+		ret->rung = max_rung;
+		ret->reason = REASON_POLICY_LIMIT;
+	}
+	if (ret->rung < min_rung) {
+		ret->rung = min_rung;
+		ret->reason = REASON_POLICY_LIMIT;
+	}
+}
+
+static unsigned policy_rung(const struct plan *p, const struct config_size *size)
+{
+	uint64_t smallest = p->n_rungs > 1 ? p->rung_max_kb[1] : p->pmd_kb;
+
+	return plan_rung_for(p, config_size_kb(size, p->pmd_kb, smallest));
+}
+
+void controller_step(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, const struct config_policy *policy,
+	const struct ctl_input *in, struct ctl_wish *ret)
+{
+	unsigned min_rung = policy && policy->has_min_size ? policy_rung(p, &policy->min_size) : 0;
+	unsigned max_rung = policy && policy->has_max_size ? policy_rung(p, &policy->max_size) : plan_top(p);
+	bool on;
+	enum reason r;
+
+	observe_rates(c, in);
+	observe_room(c, in);
+	observe_counts(c, cfg, in);
+	on_regime(c, cfg, in);
+	track_cost(c, in);
+	on = plan_largest_on_kb(p, c->rung, c->raised) > 0;
+	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
+	if (on && on_oom(c, p, cfg, in)) {
+		/* done */
+	} else if (r != REASON_NONE) {
+		drop(c, cfg, min_rung, r, in);
+	} else if (in->foreign && c->state != CTL_FROZEN && c->state != CTL_DROP) {
+		c->frozen_until_usec = in->now_usec + FOREIGN_FREEZE_USEC;
+		enter(c, CTL_FROZEN, REASON_FROZEN_FOREIGN, in->now_usec);
+	} else if (c->state == CTL_RUN && on_oversized(c, p, cfg, in)) {
+		/* done */
+	} else {
+		step_state(c, p, cfg, max_rung, in);
+	}
+	track_ptes(c, in);
+	wish_from(c, min_rung, max_rung, ret);
+}
+
+uint64_t controller_wake_usec(const struct controller *c, uint64_t now_usec)
+{
+	bool pending = c->dropped || c->ptes != CTL_PTES_AMPLE || c->state != CTL_RUN;
+
+	if (!pending)
+		return VALUE_ABSENT;
+	if (!c->quiet_since_usec)
+		return 0;
+	if (c->state == CTL_FROZEN)
+		return c->frozen_until_usec;
+	/* Only a hold stands between here and the next step: sleep until then. */
+	if (c->state == CTL_RUN && c->hold_until_usec > now_usec)
+		return c->hold_until_usec;
+	/* Quiet, but without the room for a step: nothing announces that room
+	 * came back, so the audit looks. */
+	if (now_usec - c->quiet_since_usec > PENDING_USEC &&
+		(c->state == CTL_RUN || c->state == CTL_DROP))
+		return VALUE_ABSENT;
+	return 0;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEC UINT64_C(1000000)
+
+static void build_wants(struct loop *l);
+
+struct loop *loop_new(
+	const struct config *config, const struct plan *plan, unsigned cpus, uint64_t now_usec)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->config = config;
+	l->plan = *plan;
+	l->cpus = cpus ? cpus : 1;
+	l->now_usec = now_usec;
+	l->host_available_bytes = l->host_total_bytes = VALUE_ABSENT;
+	l->size_changes = config->controller.max_changes_per_hour;
+	if (l->size_changes < LOOP_CHANGES_PER_MINUTE)
+		l->size_changes = LOOP_CHANGES_PER_MINUTE;
+	l->changes = calloc(l->size_changes, sizeof(*l->changes));
+	if (!l->changes) {
+		free(l);
+		return NULL;
+	}
+	hostrules_init(&l->host);
+	arbiter_init(&l->arbiter, &l->plan, now_usec);
+	build_wants(l);
+	return l;
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	while (l->n_groups)
+		loop_group_remove(l, l->groups[l->n_groups - 1]);
+	free(l->groups);
+	free(l->changes);
+	free(l);
+}
+
+static const struct config_controller *group_config(const struct loop *l, const struct loop_group *g)
+{
+	return g->policy ? &g->policy->controller : &l->config->controller;
+}
+
+static void group_policy(const struct loop *l, struct loop_group *g)
+{
+	g->policy = config_policy_for(l->config, g->path, NULL);
+	g->controlled = !g->policy || g->policy->controlled;
+}
+
+int loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan)
+{
+	unsigned size = config->controller.max_changes_per_hour;
+	struct arbiter old = l->arbiter;
+	struct plan old_plan = l->plan;
+
+	if (size < LOOP_CHANGES_PER_MINUTE)
+		size = LOOP_CHANGES_PER_MINUTE;
+	if (size != l->size_changes) {
+		uint64_t *changes = calloc(size, sizeof(*changes));
+		unsigned keep = l->n_changes < size ? l->n_changes : size;
+
+		if (!changes)
+			return -ENOMEM;
+		memcpy(changes, l->changes + (l->n_changes - keep), keep * sizeof(*changes));
+		free(l->changes);
+		l->changes = changes;
+		l->n_changes = keep;
+		l->size_changes = size;
+	}
+	l->config = config;
+	l->plan = *plan;
+	arbiter_init(&l->arbiter, &l->plan, l->now_usec);
+	/* What was touched stays touched, where the size is still there. */
+	for (unsigned i = 0; i < plan->n_sizes; i++)
+		for (unsigned j = 0; j < old_plan.n_sizes; j++)
+			if (plan->sizes[i].size_kb == old_plan.sizes[j].size_kb) {
+				l->arbiter.size[i].touched = old.size[j].touched;
+				l->arbiter.size[i].veto_left_usec = old.size[j].veto_left_usec;
+				l->arbiter.size[i].veto_spent = old.size[j].veto_spent;
+			}
+	for (size_t i = 0; i < l->n_groups; i++) {
+		struct loop_group *g = l->groups[i];
+		bool top = g->ctl.rung >= plan_top(&old_plan);
+
+		group_policy(l, g);
+		g->ctl.rung = top ? plan_top(plan) :
+				    plan_rung_for(plan, old_plan.rung_max_kb[g->ctl.rung]);
+		g->ctl.from_rung = g->ctl.rung;
+		g->wish.rung = g->ctl.rung;
+	}
+	return 0;
+}
+
+struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path)
+{
+	struct loop_group *g;
+
+	if (l->n_groups == l->size_groups) {
+		size_t n = l->size_groups ? l->size_groups * 2 : 16;
+		struct loop_group **p = realloc(l->groups, n * sizeof(*p));
+
+		if (!p)
+			return NULL;
+		l->groups = p;
+		l->size_groups = n;
+	}
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->id = id;
+	g->path = path;
+	group_policy(l, g);
+	controller_init(&g->ctl, &l->plan, group_config(l, g), l->now_usec);
+	g->wish = (struct ctl_wish){ .rung = plan_top(&l->plan), .reason = REASON_START_VALUES };
+	l->groups[l->n_groups++] = g;
+	return g;
+}
+
+void loop_group_remove(struct loop *l, struct loop_group *g)
+{
+	for (size_t i = 0; i < l->n_groups; i++) {
+		if (l->groups[i] != g)
+			continue;
+		memmove(&l->groups[i], &l->groups[i + 1],
+			(l->n_groups - i - 1) * sizeof(l->groups[0]));
+		l->n_groups--;
+		break;
+	}
+	for (unsigned i = 0; i < l->n_wants; i++)
+		if (l->wants[i].cause == g)
+			l->wants[i].cause = NULL;
+	for (unsigned i = 0; i < l->plan.n_sizes; i++)
+		if (l->arbiter.size[i].cause == g)
+			l->arbiter.size[i].cause = NULL;
+	free(g);
+}
+
+/* ---- rate of change ---------------------------------------------------- */
+
+static unsigned changes_since(const struct loop *l, uint64_t usec)
+{
+	unsigned n = 0;
+
+	while (n < l->n_changes && l->now_usec - l->changes[l->n_changes - 1 - n] < usec)
+		n++;
+	return n;
+}
+
+static bool may_step_up(const struct loop *l)
+{
+	return changes_since(l, 3600 * SEC) < l->config->controller.max_changes_per_hour &&
+	       changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE - 1;
+}
+
+void loop_applied(struct loop *l, uint64_t now_usec)
+{
+	if (l->n_changes == l->size_changes) {
+		memmove(l->changes, l->changes + 1, (l->n_changes - 1) * sizeof(*l->changes));
+		l->n_changes--;
+	}
+	l->changes[l->n_changes++] = now_usec;
+	l->decisions++;
+}
+
+/* ---- one tick ---------------------------------------------------------- */
+
+static bool measuring(const struct loop_group *g)
+{
+	return g->ctl.state == CTL_PROBE || g->ctl.state == CTL_SETTLE || g->ctl.state == CTL_MEASURE;
+}
+
+void loop_begin(struct loop *l, uint64_t now_usec)
+{
+	bool probing = false;
+
+	l->now_usec = now_usec;
+	l->anon_total_bytes = 0;
+	for (size_t i = 0; i < l->n_groups; i++) {
+		l->groups[i]->observed = false;
+		probing |= measuring(l->groups[i]);
+		if (l->groups[i]->has_prev)
+			l->anon_total_bytes += value_or(l->groups[i]->prev.anon, 0);
+	}
+	/* One step up at a time, so that its effect can be told: groups that are
+	 * ready in the same tick take it together. */
+	l->may_probe = !probing && may_step_up(l);
+	l->rate_limited = !may_step_up(l);
+}
+
+void loop_observe_host(struct loop *l, const struct hostrules_input *in)
+{
+	hostrules_step(&l->host, &l->plan, in);
+	l->host_available_bytes = VALUE_ABSENT;
+	if (value_known(in->host->mem_available_kb))
+		l->host_available_bytes = in->host->mem_available_kb * 1024;
+	if (value_known(in->host->mem_total_kb))
+		l->host_total_bytes = in->host->mem_total_kb * 1024;
+	l->dying = value_or(in->dying_cgroups, 0) > 10000;
+}
+
+void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sample *s)
+{
+	struct ctl_input in = {
+		.now_usec = l->now_usec,
+		.s = s,
+		.d = &g->delta,
+		.cpus = l->cpus,
+		.page_bytes = (uint64_t)l->plan.page_kb * 1024,
+		.host_available_bytes = l->host_available_bytes,
+		.host_total_bytes = l->host_total_bytes,
+		.d_collapse = l->host.d_collapse,
+		.may_probe = l->may_probe,
+		.foreign = l->foreign,
+		.dying = l->dying,
+	};
+
+	if (!g->has_prev || memcg_delta(&g->prev, s, &g->delta) < 0) {
+		g->prev = *s;
+		g->has_prev = true;
+		return;
+	}
+	in.clamped = arbiter_clamps(&l->arbiter, &l->plan, &g->wish);
+	if (g->controlled)
+		controller_step(&g->ctl, &l->plan, group_config(l, g), g->policy, &in, &g->wish);
+	g->prev = *s;
+	g->observed = true;
+}
+
+static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
+{
+	const struct config_policy *p = g->policy;
+
+	return (struct arbiter_vote){
+		.wish = g->wish,
+		.weight = p ? p->weight : 100,
+		.protect = p && p->protect,
+		.limits = g->wish.reason == REASON_POLICY_LIMIT,
+		.anon_share = l->anon_total_bytes && g->has_prev ?
+				      (double)value_or(g->prev.anon, 0) / (double)l->anon_total_bytes : 0,
+		.max_ptes_none = p ? p->max_ptes_none : VALUE_ABSENT,
+		.group = g,
+	};
+}
+
+static struct loop_want *want_add(struct loop *l, const char *path, enum reason r, const void *cause)
+{
+	struct loop_want *w = &l->wants[l->n_wants++];
+
+	*w = (struct loop_want){ .reason = r, .cause = cause };
+	snprintf(w->path, sizeof(w->path), "%s", path);
+	return w;
+}
+
+static void want_number(
+	struct loop *l, const char *path, uint64_t v, enum reason r, const void *cause)
+{
+	if (!value_known(v))
+		return;
+	snprintf(want_add(l, path, r, cause)->value, CHOICE_LEN, "%" PRIu64, v);
+}
+
+static void build_wants(struct loop *l)
+{
+	const struct arbiter *a = &l->arbiter;
+	char path[THP_PATH_MAX];
+
+	l->n_wants = 0;
+	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
+		const struct arbiter_size *z = &a->size[i];
+		struct loop_want *w;
+
+		if (!z->word)
+			continue;
+		thp_size_path(path, l->plan.sizes[i].size_kb, "enabled");
+		w = want_add(l, l->plan.legacy ? "enabled" : path, z->reason, z->cause);
+		snprintf(w->value, sizeof(w->value), "%s", z->word);
+		w->is_size = true;
+		w->size = i;
+	}
+	want_number(l, "khugepaged/max_ptes_none", a->max_ptes_none, a->ptes_reason, a->ptes_cause);
+	want_number(l, "khugepaged/defrag", a->khugepaged_defrag, a->defrag_reason, a->defrag_cause);
+	want_number(l, "khugepaged/scan_sleep_millisecs", a->scan_sleep_millisecs, a->scan_reason, NULL);
+	/* Splitting underused folios is what a lowered max_ptes_none is for. */
+	if (value_known(l->plan.shrink_underused))
+		want_number(l, "shrink_underused",
+			a->max_ptes_none != l->plan.ptes_base ? 1 : l->plan.shrink_underused,
+			a->ptes_reason, a->ptes_cause);
+	if (a->defrag && *a->defrag)
+		snprintf(want_add(l, "defrag", a->defrag_reason, a->defrag_cause)->value, CHOICE_LEN,
+			"%s", a->defrag);
+}
+
+/* The rate limit bounds steps up only: a size that would go up keeps its word,
+ * the way down is always open. */
+static void hold_back_ups(struct loop *l, const struct arbiter *was)
+{
+	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
+		struct arbiter_size *z = &l->arbiter.size[i];
+		const struct plan_size *s = &l->plan.sizes[i];
+
+		if (!s->managed || plan_strength(&l->plan, s, z->level) <=
+					   plan_strength(&l->plan, s, was->size[i].level))
+			continue;
+		z->level = was->size[i].level;
+		z->word = was->size[i].word;
+		z->reason = REASON_RATE_LIMITED;
+	}
+}
+
+bool loop_decide(struct loop *l, bool held)
+{
+	struct loop_want was[LOOP_KNOBS_MAX];
+	unsigned n_was = l->n_wants;
+	struct arbiter old = l->arbiter;
+	struct arbiter_vote *votes;
+	size_t n = 0;
+
+	l->foreign = false;
+	if (held)
+		return false;
+	votes = calloc(l->n_groups + 1, sizeof(*votes));
+	if (!votes)
+		return false; /* out of memory: what stands, stands */
+	memcpy(was, l->wants, sizeof(was));
+	for (size_t i = 0; i < l->n_groups; i++)
+		if (l->groups[i]->controlled && !l->groups[i]->gone)
+			votes[n++] = vote_of(l, l->groups[i]);
+	arbiter_decide(&l->arbiter, &l->plan, votes, n, &l->host, l->now_usec);
+	free(votes);
+	if (!may_step_up(l))
+		hold_back_ups(l, &old);
+	build_wants(l);
+	if (n_was != l->n_wants)
+		return true;
+	for (unsigned i = 0; i < l->n_wants; i++)
+		if (strcmp(was[i].value, l->wants[i].value) != 0)
+			return true;
+	return false;
+}
+
+bool loop_group_idle(const struct loop_group *g)
+{
+	const struct controller *c = &g->ctl;
+	bool fresh = !c->dropped && !c->raised && c->ptes == CTL_PTES_AMPLE && c->state == CTL_RUN;
+
+	return fresh && c->quiet_since_usec && !(g->policy && (g->policy->protect || g->policy->has_max_size));
+}
+
+uint64_t loop_wake_usec(const struct loop *l)
+{
+	uint64_t wake = hostrules_wake_usec(&l->host, &l->plan, l->now_usec);
+
+	for (size_t i = 0; i < l->n_groups; i++)
+		wake = value_min(wake, controller_wake_usec(&l->groups[i]->ctl, l->now_usec));
+	return wake;
+}
+
+const struct loop_want *loop_want_for(const struct loop *l, const char *path)
+{
+	for (unsigned i = 0; i < l->n_wants; i++)
+		if (!strcmp(l->wants[i].path, path))
+			return &l->wants[i];
+	return NULL;
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "memcg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+
+/* Two lines of psi, or up to ten event counters, or one number. */
+#define SMALL_BYTES 1024
+/* memory.stat has 60 to 80 keys of some 30 bytes; room for 1,000. */
+#define STAT_BYTES (32 * 1024)
+
+/* The group that is being read, and what went missing on the way. */
+struct reader {
+	int fd;         /* O_PATH of the group's directory */
+	bool not_found; /* some file gave ENOENT: absent, or the group is gone */
+	bool denied;    /* some file is there and may not be read */
+};
+
+/* The length read; 0 = this file is not to be had and its fields stay absent
+ * (*ret_why says why); negative = the sample is lost, -ENODEV when the group is. */
+static ssize_t read_optional(
+	struct reader *r, int dirfd, const char *path, char *buf, size_t size, int *ret_why)
+{
+	ssize_t n = parse_read_at(dirfd, path, buf, size);
+
+	*ret_why = 0;
+	if (n > 0)
+		return n;
+	switch (n) {
+	case -ENODEV:
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+	case -EIO:
+		return n;
+	case -ENOENT:
+		r->not_found = true;
+		break;
+	case -EACCES:
+	case -EPERM:
+		r->denied = true;
+		break;
+	}
+	*ret_why = n == 0 ? EINVAL : (int)-n;
+	return 0;
+}
+
+static int read_keyed(struct reader *r, const char *path, const struct flat_key *keys,
+	size_t n_keys, struct memcg_sample *s)
+{
+	char buf[SMALL_BYTES];
+	int why;
+	ssize_t n = read_optional(r, r->fd, path, buf, sizeof(buf), &why);
+
+	if (n < 0)
+		return (int)n;
+	if (n == 0)
+		buf[0] = '\0';
+	parse_flat_keyed(buf, keys, n_keys, s);
+	return 0;
+}
+
+/* A limit in bytes; VALUE_ABSENT when it is not to be had. */
+static int read_limit(
+	struct reader *r, int dirfd, const char *path, uint64_t mem_total_bytes, uint64_t *ret)
+{
+	char buf[SMALL_BYTES];
+	int why;
+	ssize_t n = read_optional(r, dirfd, path, buf, sizeof(buf), &why);
+
+	if (n < 0)
+		return (int)n;
+	if (n == 0 || parse_limit(buf, ret) < 0)
+		*ret = VALUE_ABSENT;
+	else if (value_known(*ret) && value_known(mem_total_bytes) && mem_total_bytes > 0 &&
+		 (*ret - 1) / 16 >= mem_total_bytes)
+		*ret = VALUE_MAX;
+	return 0;
+}
+
+/* What is held, in bytes; a usage beyond every real value is not understood. */
+static int read_usage(struct reader *r, int dirfd, const char *path, uint64_t *ret)
+{
+	int e = read_limit(r, dirfd, path, VALUE_ABSENT, ret);
+
+	if (e == 0 && !value_known(*ret))
+		*ret = VALUE_ABSENT;
+	return e;
+}
+
+static int read_psi(struct reader *r, struct memcg_sample *s)
+{
+	char buf[SMALL_BYTES];
+	ssize_t n = read_optional(r, r->fd, "memory.pressure", buf, sizeof(buf), &s->psi_errno);
+
+	s->psi.some = s->psi.full = (struct psi_line){ VALUE_ABSENT, 0 };
+	if (n < 0)
+		return (int)n;
+	if (n > 0 && parse_psi(buf, &s->psi) < 0)
+		s->psi_errno = EINVAL;
+	s->psi_off = s->psi_errno == ENOENT || s->psi_errno == EOPNOTSUPP;
+	return 0;
+}
+
+#define EVENT_KEYS(member)                                                                         \
+	{                                                                                          \
+		{ "low", offsetof(struct memcg_sample, member.low) },                              \
+		{ "high", offsetof(struct memcg_sample, member.high) },                            \
+		{ "max", offsetof(struct memcg_sample, member.max) },                              \
+		{ "oom", offsetof(struct memcg_sample, member.oom) },                              \
+		{ "oom_kill", offsetof(struct memcg_sample, member.oom_kill) },                    \
+		{ "oom_group_kill", offsetof(struct memcg_sample, member.oom_group_kill) },        \
+	}
+static const struct flat_key event_keys[] = EVENT_KEYS(events);
+static const struct flat_key event_local_keys[] = EVENT_KEYS(events_local);
+
+static const struct flat_key swap_event_keys[] = {
+	{ "max", offsetof(struct memcg_sample, swap_events_max) },
+	{ "fail", offsetof(struct memcg_sample, swap_events_fail) },
+};
+
+static const struct flat_key cpu_keys[] = {
+	{ "usage_usec", offsetof(struct memcg_sample, usage_usec) },
+	{ "user_usec", offsetof(struct memcg_sample, user_usec) },
+	{ "system_usec", offsetof(struct memcg_sample, system_usec) },
+};
+
+/* In the order in which the kernel prints them (memcg_stat_format). */
+static const struct flat_key stat_keys[] = {
+	{ "anon", offsetof(struct memcg_sample, anon) },
+	{ "file", offsetof(struct memcg_sample, file) },
+	{ "kernel", offsetof(struct memcg_sample, kernel) },
+	{ "shmem", offsetof(struct memcg_sample, shmem) },
+	{ "file_dirty", offsetof(struct memcg_sample, file_dirty) },
+	{ "file_writeback", offsetof(struct memcg_sample, file_writeback) },
+	{ "swapcached", offsetof(struct memcg_sample, swapcached) },
+	{ "anon_thp", offsetof(struct memcg_sample, anon_thp) },
+	{ "shmem_thp", offsetof(struct memcg_sample, shmem_thp) },
+	{ "inactive_anon", offsetof(struct memcg_sample, inactive_anon) },
+	{ "inactive_file", offsetof(struct memcg_sample, inactive_file) },
+	{ "workingset_refault_anon", offsetof(struct memcg_sample, refault_anon) },
+	{ "workingset_refault_file", offsetof(struct memcg_sample, refault_file) },
+	{ "workingset_activate_anon", offsetof(struct memcg_sample, activate_anon) },
+	{ "pgscan", offsetof(struct memcg_sample, pgscan) },
+	{ "pgsteal", offsetof(struct memcg_sample, pgsteal) },
+	{ "pgfault", offsetof(struct memcg_sample, pgfault) },
+	{ "pgmajfault", offsetof(struct memcg_sample, pgmajfault) },
+	{ "thp_fault_alloc", offsetof(struct memcg_sample, thp_fault_alloc) },
+	{ "thp_collapse_alloc", offsetof(struct memcg_sample, thp_collapse_alloc) },
+	{ "thp_swpout_fallback", offsetof(struct memcg_sample, thp_swpout_fallback) },
+};
+
+static bool has_events(const struct memcg_events *e)
+{
+	return value_known(e->max) || value_known(e->high) || value_known(e->oom_kill);
+}
+
+/* Pressure and events: all that a cheap look costs. Where the kernel has local
+ * events they are enough, since deltas prefer them. */
+static int read_cheap(struct reader *r, bool both_events, struct memcg_sample *s)
+{
+	int e;
+
+	e = read_psi(r, s);
+	if (e == 0)
+		e = read_keyed(r, "memory.events.local", event_local_keys,
+			ELEMENTSOF(event_local_keys), s);
+	if (e < 0)
+		return e;
+	if (both_events || !has_events(&s->events_local))
+		e = read_keyed(r, "memory.events", event_keys, ELEMENTSOF(event_keys), s);
+	return e;
+}
+
+static int read_stat(struct reader *r, struct memcg_sample *s)
+{
+	char buf[STAT_BYTES];
+	int why;
+	ssize_t n = read_optional(r, r->fd, "memory.stat", buf, sizeof(buf), &why);
+
+	if (n < 0)
+		return (int)n;
+	if (n == 0)
+		buf[0] = '\0';
+	parse_flat_keyed(buf, stat_keys, ELEMENTSOF(stat_keys), s);
+	return 0;
+}
+
+static int read_own_limits(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
+{
+	const struct {
+		const char *path;
+		uint64_t *value;
+	} limits[] = {
+		{ "memory.max", &s->max_bytes },
+		{ "memory.high", &s->high_bytes },
+		{ "memory.low", &s->low_bytes },
+		{ "memory.min", &s->min_bytes },
+		{ "memory.swap.max", &s->swap_max_bytes },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+		int e = read_limit(r, r->fd, limits[i].path, mem_total_bytes, limits[i].value);
+
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+/* Takes one level of the hierarchy into the sample's limit and margin. A level
+ * whose usage is unknown narrows the limit only. */
+static void narrow(struct memcg_sample *s, uint64_t limit, uint64_t usage)
+{
+	s->limit_bytes = value_min(s->limit_bytes, limit);
+	if (value_known(usage))
+		s->margin_bytes = value_min(s->margin_bytes, value_sub(limit, usage));
+}
+
+/* "a/b/c" -> "a/b/" in @path, false when there is no ancestor below the root.
+ * The root group has no limits (CFTYPE_NOT_ON_ROOT). */
+static bool cut_to_parent(char *path, size_t *len)
+{
+	while (*len > 0 && path[*len - 1] == '/')
+		--*len;
+	while (*len > 0 && path[*len - 1] != '/')
+		--*len;
+	path[*len] = '\0';
+	return *len > 0;
+}
+
+/* @path has room for every name behind its first @len bytes (read_margin). */
+static const char *file_in(char *path, size_t len, const char *name)
+{
+	memcpy(path + len, name, strlen(name) + 1);
+	return path;
+}
+
+static int read_ancestor(struct reader *r, int root_fd, char *path, size_t len,
+	uint64_t mem_total_bytes, struct memcg_sample *s)
+{
+	uint64_t max, high, usage;
+	int e;
+
+	e = read_limit(r, root_fd, file_in(path, len, "memory.max"), mem_total_bytes, &max);
+	if (e < 0)
+		return e;
+	e = read_limit(r, root_fd, file_in(path, len, "memory.high"), mem_total_bytes, &high);
+	if (e < 0)
+		return e;
+	if (!value_known(value_min(max, high)))
+		return 0;
+	e = read_usage(r, root_fd, file_in(path, len, "memory.current"), &usage);
+	if (e == 0)
+		narrow(s, value_min(max, high), usage);
+	return e;
+}
+
+static int read_margin(struct reader *r, int root_fd, const char *group, uint64_t mem_total_bytes,
+	struct memcg_sample *s)
+{
+	char path[PATH_MAX + sizeof("memory.current")];
+	size_t len = strlen(group);
+	uint64_t own = value_min(s->max_bytes, s->high_bytes);
+
+	s->limit_bytes = s->margin_bytes = VALUE_MAX;
+	if (value_known(own))
+		narrow(s, own, s->current_bytes);
+	memcpy(path, group, len + 1);
+	while (cut_to_parent(path, &len)) {
+		int e = read_ancestor(r, root_fd, path, len, mem_total_bytes, s);
+
+		if (e < 0)
+			return e;
+	}
+	/* Limited, but not one level says how much it holds. */
+	if (s->margin_bytes == VALUE_MAX && s->limit_bytes != VALUE_MAX)
+		s->margin_bytes = VALUE_ABSENT;
+	return 0;
+}
+
+static int read_full(struct reader *r, int root_fd, const char *path, uint64_t mem_total_bytes,
+	struct memcg_sample *s)
+{
+	int e = read_usage(r, r->fd, "memory.current", &s->current_bytes);
+
+	if (e == 0)
+		e = read_usage(r, r->fd, "memory.swap.current", &s->swap_current_bytes);
+	if (e == 0)
+		e = read_own_limits(r, mem_total_bytes, s);
+	if (e == 0)
+		e = read_margin(r, root_fd, path, mem_total_bytes, s);
+	if (e == 0)
+		e = read_keyed(r, "memory.swap.events", swap_event_keys,
+			ELEMENTSOF(swap_event_keys), s);
+	if (e == 0)
+		e = read_stat(r, s);
+	if (e == 0)
+		e = read_keyed(r, "cpu.stat", cpu_keys, ELEMENTSOF(cpu_keys), s);
+	return e;
+}
+
+/* Names relative to the root: no empty, "." or ".." component. */
+static int check_path(const char *path)
+{
+	if (strlen(path) > PATH_MAX - sizeof("/memory.current"))
+		return -ENAMETOOLONG;
+	for (const char *s = path; *path;) {
+		const char *end = strchrnul(s, '/');
+		size_t n = (size_t)(end - s);
+
+		if (n == 0 || strncmp(s, "..", n) == 0)
+			return -EINVAL;
+		if (!*end)
+			break;
+		s = end + 1;
+	}
+	return 0;
+}
+
+/* After an ENOENT: is the path still the directory that was opened? */
+static bool still_there(int root_fd, const char *path, uint64_t id)
+{
+	struct stat st;
+
+	return fstatat(root_fd, path, &st, 0) == 0 && st.st_ino == id;
+}
+
+static int read_group(struct reader *r, int root_fd, const char *path, uint64_t mem_total_bytes,
+	struct memcg_sample *s)
+{
+	int e = read_cheap(r, s->full_depth, s);
+
+	if (e == 0 && s->full_depth)
+		e = read_full(r, root_fd, path, mem_total_bytes, s);
+	else if (e == 0 && !has_events(&s->events) && !has_events(&s->events_local))
+		e = read_usage(r, r->fd, "memory.current", &s->current_bytes);
+	if (e == -ENODEV || (r->not_found && !still_there(root_fd, path, s->id)))
+		return MEMCG_GONE;
+	if (e < 0)
+		return e;
+	if (!value_known(s->current_bytes) && !has_events(&s->events) &&
+		!has_events(&s->events_local))
+		return r->denied ? -EACCES : MEMCG_NO_MEMORY;
+	return MEMCG_OK;
+}
+
+int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uint64_t now_usec,
+	uint64_t mem_total_bytes, struct memcg_sample *ret)
+{
+	_cleanup_close_ int fd = -1;
+	struct memcg_sample s;
+	struct stat st;
+	struct reader r = { 0 };
+	int e = check_path(path);
+
+	if (e < 0)
+		return e;
+	if (!*path)
+		path = ".";
+	fd = openat(root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENODEV || errno == ENOTDIR ? MEMCG_GONE : -errno;
+	if (fstat(fd, &st) < 0)
+		return errno == ENODEV ? MEMCG_GONE : -errno;
+	r.fd = fd;
+	memset(&s, 0xff, sizeof(s)); /* VALUE_ABSENT throughout */
+	s.now_usec = now_usec;
+	s.id = st.st_ino;
+	s.full_depth = depth == MEMCG_FULL;
+	e = read_group(&r, root_fd, path, mem_total_bytes, &s);
+	if (e == MEMCG_OK)
+		*ret = s;
+	return e;
+}
+
+/* A counter's growth; one that fell on the same inode is re-based. Absent on
+ * either side says nothing. */
+static uint64_t grown(uint64_t before, uint64_t now, unsigned *anomalies)
+{
+	if (!value_known(before) || !value_known(now))
+		return 0;
+	if (now < before) {
+		++*anomalies;
+		return 0;
+	}
+	return now - before;
+}
+
+static int64_t change(uint64_t before, uint64_t now)
+{
+	return value_known(before) && value_known(now) ? (int64_t)now - (int64_t)before : 0;
+}
+
+static double stall_share(
+	const struct psi_line *before, const struct psi_line *now, uint64_t dt, unsigned *anomalies)
+{
+	double share;
+
+	if (!value_known(before->total_usec) || !value_known(now->total_usec))
+		return -1;
+	share = (double)grown(before->total_usec, now->total_usec, anomalies) / (double)dt;
+	return share > 1 ? 1 : share;
+}
+
+struct counter {
+	size_t sample; /* offset in struct memcg_sample */
+	size_t delta;  /* offset in struct memcg_delta */
+};
+#define COUNTER(field, d)                                                                          	{                                                                                          		offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d)              	}
+static const struct counter counters[] = {
+	COUNTER(pgfault, d_pgfault),
+	COUNTER(pgmajfault, d_pgmajfault),
+	COUNTER(refault_anon, d_refault_anon),
+	COUNTER(refault_file, d_refault_file),
+	COUNTER(pgscan, d_pgscan),
+	COUNTER(pgsteal, d_pgsteal),
+	COUNTER(thp_fault_alloc, d_thp_fault_alloc),
+	COUNTER(thp_collapse_alloc, d_thp_collapse_alloc),
+	COUNTER(thp_swpout_fallback, d_swpout_fallback),
+	COUNTER(usage_usec, d_usage_usec),
+	COUNTER(user_usec, d_user_usec),
+	COUNTER(system_usec, d_system_usec),
+};
+
+static uint64_t sample_field(const struct memcg_sample *s, size_t offset)
+{
+	return *(const uint64_t *)(const void *)((const char *)s + offset);
+}
+
+/* This level's own events where both samples have them, else the hierarchical
+ * ones; never a sum of the two. */
+static void delta_events(
+	const struct memcg_sample *prev, const struct memcg_sample *cur, struct memcg_delta *d)
+{
+	bool local = has_events(&prev->events_local) && has_events(&cur->events_local);
+	const struct memcg_events *a = local ? &prev->events_local : &prev->events;
+	const struct memcg_events *b = local ? &cur->events_local : &cur->events;
+
+	d->d_high = grown(a->high, b->high, &d->anomalies);
+	d->d_max = grown(a->max, b->max, &d->anomalies);
+	d->d_oom = grown(a->oom, b->oom, &d->anomalies);
+	d->d_oom_kill = grown(a->oom_kill, b->oom_kill, &d->anomalies);
+	d->d_oom_victim = local ? d->d_oom_kill : 0;
+}
+
+int memcg_delta(const struct memcg_sample *prev, const struct memcg_sample *cur,
+	struct memcg_delta *ret)
+{
+	struct memcg_delta d = { 0 };
+
+	if (prev->id != cur->id || cur->now_usec <= prev->now_usec)
+		return -ESTALE;
+	d.dt_usec = cur->now_usec - prev->now_usec;
+	d.some = stall_share(&prev->psi.some, &cur->psi.some, d.dt_usec, &d.anomalies);
+	d.full = stall_share(&prev->psi.full, &cur->psi.full, d.dt_usec, &d.anomalies);
+	delta_events(prev, cur, &d);
+	for (size_t i = 0; i < ELEMENTSOF(counters); i++)
+		*(uint64_t *)(void *)((char *)&d + counters[i].delta) =
+			grown(sample_field(prev, counters[i].sample),
+				sample_field(cur, counters[i].sample), &d.anomalies);
+	d.d_swap_fail = grown(prev->swap_events_max, cur->swap_events_max, &d.anomalies) +
+			grown(prev->swap_events_fail, cur->swap_events_fail, &d.anomalies);
+	d.d_current_bytes = change(prev->current_bytes, cur->current_bytes);
+	d.d_anon_bytes = change(prev->anon, cur->anon);
+	d.d_anon_thp_bytes = change(prev->anon_thp, cur->anon_thp);
+	d.d_swap_bytes = change(prev->swap_current_bytes, cur->swap_current_bytes);
+	*ret = d;
+	return 0;
+}
+
+uint64_t memcg_margin_with_cache(const struct memcg_sample *s)
+{
+	uint64_t busy, room;
+
+	if (!value_known(s->margin_bytes) || !value_known(s->inactive_file))
+		return s->margin_bytes;
+	busy = value_or(s->file_dirty, 0) + value_or(s->file_writeback, 0);
+	room = s->margin_bytes + value_sub(s->inactive_file, busy);
+	return value_known(room) ? room : VALUE_MAX;
+}
+
+uint64_t memcg_slack_bytes(const struct memcg_sample *s)
+{
+	uint64_t rest;
+
+	if (!value_known(s->current_bytes) || !value_known(s->anon) || !value_known(s->file) ||
+		!value_known(s->kernel))
+		return VALUE_ABSENT;
+	rest = value_sub(s->current_bytes, s->anon);
+	rest = value_sub(rest, s->file);
+	return value_sub(rest, s->kernel);
+}
+
+double memcg_thp_share(const struct memcg_sample *s)
+{
+	if (!value_known(s->anon) || !value_known(s->anon_thp))
+		return -1;
+	if (s->anon_thp >= s->anon)
+		return s->anon_thp > 0 ? 1 : 0;
+	return (double)s->anon_thp / (double)s->anon;
+}
