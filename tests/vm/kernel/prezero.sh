@@ -4,7 +4,7 @@
 # copying takes, and holes are zeroes afterwards.
 . /lib/ktest.sh
 
-thp_set 2048 madvise
+thp_set "" # MADV_COLLAPSE does not care, and khugepaged stays out of it
 trace=/sys/kernel/tracing
 [ -d $trace/events ] || mount -t tracefs trace $trace || die "no tracefs"
 
@@ -15,8 +15,7 @@ held() {
 	: > $trace/trace
 	echo 1 > $trace/events/mmap_lock/enable
 	rm -f /run/ready /run/go
-	thpmem anon=2M nohugepage part=0:$1 hugepage mark=/run/ready wait=/run/go collapse check \
-		> /run/out &
+	thpmem anon=2M part=0:$1 mark=/run/ready wait=/run/go collapse check > /run/out &
 	await /run/ready
 	echo 1 > $trace/tracing_on
 	touch /run/go
@@ -39,13 +38,12 @@ check "1 present, against 512" $((held_1 * 100 / held_512)) -le 15
 check "128 present, against 512" $((held_128 * 100 / held_512)) -le 45
 check "256 present, against 512" $((held_256 * 100 / held_512)) -le 70
 
-thp_set 2048 madvise
 for fill in 1 2 3 64; do
-	runs "content, one page in $fill" thpmem anon=4M nohugepage fill=$fill hugepage collapse check
+	runs "content, one page in $fill" thpmem anon=4M fill=$fill collapse check
 done
-shmem_set 2048 always
-runs "content, shmem" thpmem shmem=4M nohugepage fill=64 hugepage collapse check
-runs "content, shmem, half" thpmem shmem=4M nohugepage fill=2 hugepage collapse check
+shmem_set "" never
+runs "content, shmem" thpmem shmem=4M fill=64 collapse check
+runs "content, shmem, half" thpmem shmem=4M fill=2 collapse check
 mkdir -p /run/t && mount -t tmpfs -o size=64M t /run/t
 runs "content, tmpfs" thpmem tmpfs=/run/t/f:4M fill=16 collapse check
 finish
