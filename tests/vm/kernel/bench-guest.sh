@@ -110,14 +110,19 @@ row_cache() {
 	for defrag in madvise always; do
 		for advice in plain hugepage; do
 			echo $defrag > $THP/defrag
-			memcg_new p 64M
-			workload --cgroup=$CG/p stream:file=/dev/$second,touches=30000 > /dev/null
 			steps="anon=32M"
 			[ $advice = plain ] || steps="$steps hugepage"
 			mark large "stat 64 anon_fault_alloc"
-			part cache-$defrag-$advice $steps fill time=fill
+			usec=0
+			for round in 1 2 3 4 5 6; do # a single fill is too short to compare
+				memcg_new p 64M
+				workload --cgroup=$CG/p stream:file=/dev/$second,touches=20000 > /dev/null
+				in_group p $steps fill time=fill > /run/out
+				usec=$((usec + $(awk '{ printf "%d", $2 / 1000 }' /run/out)))
+				rmdir $CG/p
+			done
+			figure cache-$defrag-$advice fill_us $usec
 			figure cache-$defrag-$advice large "$(delta large)"
-			rmdir $CG/p
 		done
 	done
 	echo madvise > $THP/defrag

@@ -13,11 +13,11 @@ thp_set "16 32 64"
 density() {
 	memcg_new d 64M
 	echo 0 > $CG/d/memory.thp.margin
-	rm -f /run/go
+	rm -f /run/w
 	# Statistics are read while the group lives, between two phases.
 	workload --cgroup=$CG/d --seed=1 $3,touches=$touches idle:seconds=0.01 \
 		"$(echo $3 | sed 's/populate=1/populate=0/'),touches=$touches" > /run/w &
-	wait_for 600 grep -q '"idle"' /run/w
+	wait_for 600 grep -qs '"idle"' /run/w
 	old=$(awk '/^thp_reclaim_scanned/ { s = $2 } /^thp_reclaim_young/ { y = $2 }
 		END { print s + 0, y + 0 }' $CG/d/memory.stat)
 	wait

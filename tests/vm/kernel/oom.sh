@@ -4,6 +4,7 @@
 # must find something to do. Nobody may read memory.stat meanwhile, since that
 # refreshes the statistics which reclaim must not depend on.
 #   oom.sh FIRST LAST [ALLOWED]     seeds; how many may be killed (default 0)
+# The stock kernel kills in some of 36 seeds, by chance none in a few of them.
 . /lib/ktest.sh
 
 first=${1:-1} last=${2:-8} allowed=${3:-0}
