@@ -29,11 +29,13 @@ density() {
 	rmdir $CG/d
 }
 
+# The touched pages alone are more than the limit, else they end up as small folios
+# that fit, and there is nothing left to look at.
 for lru in 7 0; do
 	echo $lru > /sys/kernel/mm/lru_gen/enabled
 	density $lru random random:size=96M,populate=1 1 250
 	density $lru sequential seq:size=96M,populate=1 950 1000
-	density $lru "every second" sparse:size=96M,stride=2,populate=1 450 550
-	density $lru "every fourth" sparse:size=96M,stride=4,populate=1 220 280
+	density $lru "every second" sparse:size=192M,stride=2 450 550
+	density $lru "every fourth" sparse:size=384M,stride=4 220 280
 done
 finish
