@@ -25,7 +25,7 @@ struct file {
 	char path[THP_PATH_MAX];
 	struct choice known; /* tokens as of the last look, n = 0 for a number */
 	unsigned contested;  /* how often somebody replaced a value of ours */
-	bool yielded;        /* contested too often: theirs */
+	bool yielded;	     /* contested too often: theirs */
 	bool warned_unparseable;
 	int warned_errno; /* of the last write that failed otherwise; 0 after one that went well */
 	unsigned n_refused;
@@ -120,8 +120,8 @@ static void warn_journal(struct actuator *a, int error)
 	if (a->warned_journal)
 		return;
 	a->warned_journal = true;
-	warn(a, "cannot write the journal of start values: %s: nothing is changed that could not be "
-		"put back", strerror(-error));
+	warn(a, "cannot write the journal of start values, so nothing is changed: %s",
+		strerror(-error));
 }
 
 static bool is_denial(int error)
@@ -132,16 +132,18 @@ static bool is_denial(int error)
 static void set_read_only(struct actuator *a, const char *path, int error)
 {
 	/* systemd sets it for each service; then our own unit is the first suspect */
-	const char *unit = getenv("INVOCATION_ID") ?
-		"; check the unit's hardening (ReadWritePaths=)" : "";
+	const char *unit =
+		getenv("INVOCATION_ID") ? "; check the unit's hardening (ReadWritePaths=)" : "";
 
 	a->read_only = true;
 	if (a->warned_read_only)
 		return;
 	a->warned_read_only = true;
 	if (error == -EROFS)
-		warn(a, "%s: sysfs is mounted read-only: observing only; mount the host's /sys "
-			"read-write or run on the host%s", path, unit);
+		warn(a,
+			"%s: sysfs is mounted read-only: observing only; mount the host's /sys "
+			"read-write or run on the host%s",
+			path, unit);
 	else
 		warn(a, "%s: %s: observing only; it takes root with CAP_DAC_OVERRIDE%s", path,
 			strerror(-error), unit);
@@ -186,8 +188,8 @@ static enum actuator_result unreadable(int error)
 	return error == -ENOENT || error == -ENODEV ? ACTUATOR_GONE : ACTUATOR_REFUSED;
 }
 
-static void tell_foreign(struct actuator *a, const char *path, const char *expected,
-	const char *found, bool adopted)
+static void tell_foreign(
+	struct actuator *a, const char *path, const char *expected, const char *found, bool adopted)
 {
 	a->counts.foreign_changes++;
 	if (a->ops.foreign)
@@ -298,7 +300,8 @@ static void refuse(struct actuator *a, struct file *f, const char *value, bool b
 
 /* ---- writing ------------------------------------------------------------ */
 
-static enum actuator_result write_failed(struct actuator *a, struct file *f, const char *value, int error)
+static enum actuator_result write_failed(
+	struct actuator *a, struct file *f, const char *value, int error)
 {
 	a->counts.write_errors++;
 	if (is_denial(error)) {
@@ -314,7 +317,8 @@ static enum actuator_result write_failed(struct actuator *a, struct file *f, con
 	return unreadable(error);
 }
 
-static enum actuator_result write_value(struct actuator *a, struct file *f, const char *old, const char *value)
+static enum actuator_result write_value(
+	struct actuator *a, struct file *f, const char *old, const char *value)
 {
 	int r, done;
 
@@ -361,7 +365,6 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	bool ours = baseline_written(a->baseline, f->path) != NULL;
 	char expected[KNOB_VALUE_LEN];
 	bool again;
-	int r;
 
 	snprintf(expected, sizeof(expected), "%s", expected_value(a, f));
 	if (ours)
@@ -369,20 +372,22 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	again = a->reassert && ours && f->contested <= ACTUATOR_REASSERT_MAX &&
 		strcmp(found, wanted) && !a->dry_run && !a->read_only;
 	if (!again) {
-		r = baseline_adopt(a->baseline, f->path, found);
+		int r = baseline_adopt(a->baseline, f->path, found);
+
 		if (r < 0)
 			warn_journal(a, r);
 	}
 	tell_foreign(a, f->path, expected, found, !again);
 	if (f->contested > ACTUATOR_REASSERT_MAX && !f->yielded) {
 		f->yielded = true;
-		warn(a, "%s: expected \"%s\", found \"%s\": somebody else keeps changing it; left to "
-			"them until the next reload", f->path, expected, found);
+		warn(a, "%s: expected \"%s\", found \"%s\": left to others until the next reload",
+			f->path, expected, found);
 	}
 	return again;
 }
 
-enum actuator_result actuator_apply(struct actuator *a, const char *path, const char *value, char *ret_old)
+enum actuator_result actuator_apply(
+	struct actuator *a, const char *path, const char *value, char *ret_old)
 {
 	struct file *f = find_file(a, path);
 	char current[KNOB_VALUE_LEN];
@@ -420,8 +425,8 @@ enum actuator_result actuator_audit(struct actuator *a, const char *path)
 	snprintf(ours, sizeof(ours), "%s", expected_value(a, f));
 	if (!strcmp(current, ours))
 		return ACTUATOR_SAME;
-	return take_foreign(a, f, current, ours) ? write_value(a, f, current, ours) :
-						   ACTUATOR_FOREIGN;
+	return take_foreign(a, f, current, ours) ? write_value(a, f, current, ours)
+						 : ACTUATOR_FOREIGN;
 }
 
 const char *actuator_conflict(const struct actuator *a, unsigned i)

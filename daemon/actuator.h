@@ -23,13 +23,14 @@
 #define ACTUATOR_REASSERT_MAX 3
 
 enum actuator_result {
-	ACTUATOR_SAME,     /* it already stood there */
+	ACTUATOR_SAME, /* it already stood there */
 	ACTUATOR_WRITTEN,
-	ACTUATOR_DRY,      /* dry run: would have written */
+	ACTUATOR_DRY,	   /* dry run: would have written */
 	ACTUATOR_READONLY, /* EROFS, EACCES, EPERM: would have written */
 	ACTUATOR_FOREIGN,  /* somebody changed it: adopted just now, or left to them for good */
-	ACTUATOR_REFUSED,  /* EINVAL now or before, token not listed, unparseable file, other errno */
-	ACTUATOR_GONE,     /* no such file */
+	ACTUATOR_REFUSED,  /* EINVAL now or before, token not listed, unparseable file, other errno
+			    */
+	ACTUATOR_GONE,	   /* no such file */
 };
 
 struct actuator;
@@ -39,11 +40,13 @@ struct actuator_counts {
 };
 
 struct actuator_ops {
-	/* One line per event that a person should read; at most once per cause where noted above. */
+	/* One line per event that a person should read; at most once per cause where noted above.
+	 */
 	void (*warn)(const char *message, void *userdata);
 	/* @path now holds @found, written by somebody else; @adopted: it is the
 	 * baseline now, otherwise ours is about to be written again. */
-	void (*foreign)(const char *path, const char *expected, const char *found, bool adopted, void *userdata);
+	void (*foreign)(const char *path, const char *expected, const char *found, bool adopted,
+		void *userdata);
 };
 
 /* @thp_fd and @b are borrowed. */
@@ -76,7 +79,8 @@ bool actuator_accepts(const struct actuator *a, const char *path, const char *va
 /* Wants @value at @path. The old value is copied to @ret_old (size
  * BASELINE_VALUE_LEN, may be NULL; untouched when it could not be read). Never
  * returns a value outside the enum. */
-enum actuator_result actuator_apply(struct actuator *a, const char *path, const char *value, char *ret_old);
+enum actuator_result actuator_apply(
+	struct actuator *a, const char *path, const char *value, char *ret_old);
 
 /* For the audit: has somebody changed @path since our last look? Handles it as
  * apply would: ACTUATOR_FOREIGN (adopted), or what came of re-asserting our

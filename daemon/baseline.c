@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,179 +10,16 @@
 #include <sys/stat.h>
 
 #include "cleanup.h"
+#include "journal.h"
 
-#define JOURNAL_NAME "baseline.json"
 #define JOURNAL_NEW "baseline.json.new"
-#define JOURNAL_IGNORED "baseline.json.ignored"
-#define JOURNAL_FORMAT 1
-/* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB. */
-#define JOURNAL_BYTES_MAX (64 * 1024)
-#define BOOT_ID_LEN 64
-#define IGNORED(why) JOURNAL_NAME " " why ": ignored"
-
-/* An empty string is "none". */
-struct entry {
-	char path[THP_PATH_MAX];
-	bool noted; /* seen in this run; until then it is only what a journal said */
-	char baseline[KNOB_VALUE_LEN];
-	char written[KNOB_VALUE_LEN];  /* what mthpd wrote last, or is about to write */
-	char old[KNOB_VALUE_LEN];      /* the value of ours that a write under way replaces */
-	char previous[KNOB_VALUE_LEN]; /* `written` before the write under way; not on disk */
-};
+#define JOURNAL_ASIDE "baseline.json.ignored"
 
 struct baseline {
 	int dir_fd, lock_fd;
-	char *root;
-	char boot_id[BOOT_ID_LEN];
 	bool on_disk;
-	bool restore_on_exit;
-	char *hold; /* reason; NULL = no hold */
-	unsigned n;
-	struct entry files[BASELINE_FILES_MAX];
+	struct journal j;
 };
-
-static void set_value(char dst[KNOB_VALUE_LEN], const char *value)
-{
-	/* the caller may hand over a pointer to @dst itself */
-	memmove(dst, value, strnlen(value, KNOB_VALUE_LEN - 1) + 1);
-	dst[KNOB_VALUE_LEN - 1] = '\0';
-}
-
-static struct entry *find_entry(const struct baseline *b, const char *path)
-{
-	for (unsigned i = 0; i < b->n; i++)
-		if (!strcmp(b->files[i].path, path))
-			return (struct entry *)&b->files[i];
-	return NULL;
-}
-
-static bool is_changed(const struct entry *e)
-{
-	return e->written[0] || e->old[0];
-}
-
-static void forget_change(struct entry *e)
-{
-	e->written[0] = e->old[0] = e->previous[0] = '\0';
-}
-
-/* ---- the journal's text ------------------------------------------------- */
-
-/* JSON holds nothing else. */
-static bool is_utf8(const char *s)
-{
-	json_t *j = json_string(s);
-	bool ok = j != NULL;
-
-	json_decref(j);
-	return ok;
-}
-
-static json_t *encode_entry(const struct entry *e)
-{
-	return json_pack("{s:s, s:s, s:s?, s:s?}", "path", e->path, "baseline", e->baseline,
-		"written", e->written[0] ? e->written : NULL, "old", e->old[0] ? e->old : NULL);
-}
-
-static char *encode(const struct baseline *b)
-{
-	json_t *files = json_array(), *hold, *all;
-	char *text = NULL;
-
-	for (unsigned i = 0; files && i < b->n; i++) {
-		/* a failed append frees what it was given and leaves the list short */
-		if (is_changed(&b->files[i]) &&
-			json_array_append_new(files, encode_entry(&b->files[i])) < 0) {
-			json_decref(files);
-			return NULL;
-		}
-	}
-	hold = b->hold ? json_pack("{s:s}", "reason", b->hold) : json_null();
-	all = json_pack("{s:i, s:s, s:s, s:b, s:o, s:o}", "format", JOURNAL_FORMAT, "boot_id",
-		b->boot_id, "root", b->root, "restore_on_exit", (int)b->restore_on_exit, "hold",
-		hold, "files", files);
-	if (all)
-		text = json_dumps(all, JSON_INDENT(1));
-	json_decref(all);
-	return text;
-}
-
-static bool decode_value(const char *path, const json_t *value, char dst[KNOB_VALUE_LEN])
-{
-	const char *s = json_string_value(value);
-
-	if (!s)
-		return value && json_is_null(value);
-	if (strlen(s) >= KNOB_VALUE_LEN || !knob_value_valid(path, s))
-		return false;
-	set_value(dst, s);
-	return true;
-}
-
-/* Only what the actuator could have journaled: a known path, its baseline, and
- * a value of ours. */
-static bool decode_entry(json_t *j, struct baseline *b)
-{
-	const char *path = json_string_value(json_object_get(j, "path"));
-	struct entry *e;
-
-	if (b->n == BASELINE_FILES_MAX || !path || strlen(path) >= THP_PATH_MAX ||
-		knob_kind(path) == KNOB_NONE || find_entry(b, path))
-		return false;
-	e = &b->files[b->n];
-	*e = (struct entry){0};
-	snprintf(e->path, sizeof(e->path), "%s", path);
-	if (!decode_value(path, json_object_get(j, "baseline"), e->baseline) ||
-		!decode_value(path, json_object_get(j, "written"), e->written) ||
-		!decode_value(path, json_object_get(j, "old"), e->old) || !e->baseline[0] ||
-		!e->written[0])
-		return false;
-	b->n++;
-	return true;
-}
-
-static bool decode_hold(const json_t *j, struct baseline *b)
-{
-	const char *reason = json_string_value(json_object_get(j, "reason"));
-
-	if (json_is_null(j))
-		return true;
-	if (!reason || strlen(reason) > BASELINE_REASON_MAX)
-		return false;
-	b->hold = strdup(reason);
-	return b->hold != NULL;
-}
-
-static bool string_is(const json_t *j, const char *wanted)
-{
-	const char *s = json_string_value(j);
-
-	return s && !strcmp(s, wanted);
-}
-
-/* Fills @b from the parsed journal. Returns NULL or why it cannot be used. */
-static const char *decode(json_t *j, struct baseline *b)
-{
-	const json_t *restore = json_object_get(j, "restore_on_exit");
-	json_t *files = json_object_get(j, "files"), *file;
-	size_t i;
-
-	if (json_integer_value(json_object_get(j, "format")) != JOURNAL_FORMAT)
-		return IGNORED("is not of the format that this version knows");
-	if (!string_is(json_object_get(j, "root"), b->root))
-		return IGNORED("belongs to another --root");
-	if (!string_is(json_object_get(j, "boot_id"), b->boot_id))
-		return IGNORED("is from another boot");
-	if (!json_is_boolean(restore) || !json_is_array(files) ||
-		!decode_hold(json_object_get(j, "hold"), b))
-		return IGNORED("is corrupt");
-	b->restore_on_exit = json_is_true(restore);
-	json_array_foreach(files, i, file) {
-		if (!decode_entry(file, b))
-			return IGNORED("names a file or a value that mthpd never writes");
-	}
-	return NULL;
-}
 
 /* ---- the journal's file ------------------------------------------------- */
 
@@ -206,8 +42,8 @@ static int write_all(int fd, const char *text)
 
 static int replace_journal(int dir_fd, const char *text)
 {
-	_cleanup_close_ int fd = openat(dir_fd, JOURNAL_NEW,
-		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	_cleanup_close_ int fd = openat(
+		dir_fd, JOURNAL_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 	int r;
 
 	if (fd < 0)
@@ -227,7 +63,7 @@ static int replace_journal(int dir_fd, const char *text)
 
 static int save(struct baseline *b)
 {
-	_cleanup_free_ char *text = encode(b);
+	_cleanup_free_ char *text = journal_encode(&b->j);
 	int r;
 
 	if (!text)
@@ -242,8 +78,8 @@ static int save(struct baseline *b)
 static int read_journal(int dir_fd, char **ret_text, size_t *ret_len)
 {
 	/* O_NONBLOCK: a FIFO in its place must not stop us */
-	_cleanup_close_ int fd = openat(
-		dir_fd, JOURNAL_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_close_ int fd =
+		openat(dir_fd, JOURNAL_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
 	size_t len = 0;
@@ -279,28 +115,15 @@ static int read_journal(int dir_fd, char **ret_text, size_t *ret_len)
 static const char *load(struct baseline *b)
 {
 	_cleanup_free_ char *text = NULL;
-	const char *warning;
 	size_t len = 0;
-	json_t *j;
 	int r = read_journal(b->dir_fd, &text, &len);
 
 	if (r == -ENOENT)
 		return NULL;
 	b->on_disk = true;
 	if (r < 0)
-		return IGNORED("cannot be read, or is no file that mthpd wrote");
-	j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	if (!j)
-		return IGNORED("is truncated or corrupt");
-	warning = decode(j, b);
-	json_decref(j);
-	if (warning) {
-		b->n = 0;
-		b->restore_on_exit = true;
-		free(b->hold);
-		b->hold = NULL;
-	}
-	return warning;
+		return JOURNAL_IGNORED("cannot be read, or is no file that mthpd wrote");
+	return journal_decode(&b->j, text, len);
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -354,14 +177,14 @@ static int open_locked(const char *runtime_dir, const char *root, struct baselin
 	if (!b)
 		return -ENOMEM;
 	b->lock_fd = -1;
-	b->restore_on_exit = true;
+	b->j.restore_on_exit = true;
+	b->j.root = canonical_root(root);
 	b->dir_fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	b->root = canonical_root(root);
 	if (b->dir_fd < 0)
 		r = -errno;
-	else if (!b->root)
+	else if (!b->j.root)
 		r = -ENOMEM;
-	else if (!is_utf8(b->root))
+	else if (!journal_is_utf8(b->j.root))
 		r = -EILSEQ;
 	else
 		r = b->lock_fd = take_lock(b->dir_fd);
@@ -369,13 +192,13 @@ static int open_locked(const char *runtime_dir, const char *root, struct baselin
 		baseline_free(b);
 		return r;
 	}
-	read_boot_id(b->root, b->boot_id);
+	read_boot_id(b->j.root, b->j.boot_id);
 	*ret = b;
 	return 0;
 }
 
-int baseline_open(const char *runtime_dir, const char *root, struct baseline **ret,
-	const char **ret_warning)
+int baseline_open(
+	const char *runtime_dir, const char *root, struct baseline **ret, const char **ret_warning)
 {
 	const char *warning;
 	struct baseline *b;
@@ -387,7 +210,7 @@ int baseline_open(const char *runtime_dir, const char *root, struct baseline **r
 	if (r < 0)
 		return r;
 	warning = load(b);
-	if (warning && renameat(b->dir_fd, JOURNAL_NAME, b->dir_fd, JOURNAL_IGNORED) < 0) {
+	if (warning && renameat(b->dir_fd, JOURNAL_NAME, b->dir_fd, JOURNAL_ASIDE) < 0) {
 		r = -errno;
 		baseline_free(b);
 		return r;
@@ -405,8 +228,8 @@ void baseline_free(struct baseline *b)
 		return;
 	cleanup_close(&b->lock_fd);
 	cleanup_close(&b->dir_fd);
-	free(b->root);
-	free(b->hold);
+	free(b->j.root);
+	free(b->j.hold);
 	free(b);
 }
 
@@ -414,14 +237,14 @@ void baseline_free(struct baseline *b)
 
 static int add_entry(struct baseline *b, const char *path, const char *value)
 {
-	struct entry *e;
+	struct journal_entry *e;
 
-	if (b->n == BASELINE_FILES_MAX)
+	if (b->j.n == BASELINE_FILES_MAX)
 		return -ENOSPC;
-	e = &b->files[b->n++];
-	*e = (struct entry){.noted = true};
+	e = &b->j.files[b->j.n++];
+	*e = (struct journal_entry){.noted = true};
 	snprintf(e->path, sizeof(e->path), "%s", path);
-	set_value(e->baseline, value);
+	journal_set_value(e->baseline, value);
 	return 0;
 }
 
@@ -432,7 +255,7 @@ static bool is_value(const char *stored, const char *value)
 
 int baseline_note_start(struct baseline *b, const char *path, const char *value, bool *ret_foreign)
 {
-	struct entry *e = find_entry(b, path);
+	struct journal_entry *e = journal_find(&b->j, path);
 	bool foreign = false;
 	int r = 0;
 
@@ -444,13 +267,13 @@ int baseline_note_start(struct baseline *b, const char *path, const char *value,
 		e->noted = true;
 		if (is_value(e->old, value)) {
 			/* killed before the write: the older value of ours still stands */
-			set_value(e->written, e->old);
+			journal_set_value(e->written, e->old);
 		} else if (!is_value(e->written, value) && strcmp(e->baseline, value)) {
-			set_value(e->baseline, value);
+			journal_set_value(e->baseline, value);
 			foreign = true;
 		}
 		if (!strcmp(e->baseline, value))
-			forget_change(e);
+			journal_forget_change(e);
 		e->old[0] = '\0';
 		r = save(b);
 	}
@@ -462,19 +285,19 @@ int baseline_note_start(struct baseline *b, const char *path, const char *value,
 
 const char *baseline_get(const struct baseline *b, const char *path)
 {
-	const struct entry *e = find_entry(b, path);
+	const struct journal_entry *e = journal_find(&b->j, path);
 
 	return e ? e->baseline : NULL;
 }
 
 const char *baseline_written(const struct baseline *b, const char *path)
 {
-	const struct entry *e = find_entry(b, path);
+	const struct journal_entry *e = journal_find(&b->j, path);
 
 	return e && e->written[0] ? e->written : NULL;
 }
 
-static void known_of(const struct entry *e, struct choice *known)
+static void known_of(const struct journal_entry *e, struct choice *known)
 {
 	knob_known_add(known, e->baseline);
 	knob_known_add(known, e->written);
@@ -483,7 +306,7 @@ static void known_of(const struct entry *e, struct choice *known)
 
 void baseline_known(const struct baseline *b, const char *path, struct choice *known)
 {
-	const struct entry *e = find_entry(b, path);
+	const struct journal_entry *e = journal_find(&b->j, path);
 
 	if (e)
 		known_of(e, known);
@@ -491,35 +314,36 @@ void baseline_known(const struct baseline *b, const char *path, struct choice *k
 
 int baseline_adopt(struct baseline *b, const char *path, const char *value)
 {
-	struct entry *e = find_entry(b, path);
+	struct journal_entry *e = journal_find(&b->j, path);
 	bool changed;
 
 	if (!e)
 		return -ENOENT;
 	if (!knob_value_valid(path, value))
 		return -EINVAL;
-	changed = is_changed(e);
-	set_value(e->baseline, value);
-	forget_change(e);
+	changed = journal_is_changed(e);
+	journal_set_value(e->baseline, value);
+	journal_forget_change(e);
 	return changed ? save(b) : 0;
 }
 
-int baseline_journal(struct baseline *b, const char *path, const char *old_value, const char *new_value)
+int baseline_journal(
+	struct baseline *b, const char *path, const char *old_value, const char *new_value)
 {
-	struct entry *e = find_entry(b, path);
+	struct journal_entry *e = journal_find(&b->j, path);
 	int r;
 
 	if (!e || !e->noted)
 		return -ENOENT;
 	if (!knob_value_valid(path, old_value) || !knob_value_valid(path, new_value))
 		return -EINVAL;
-	set_value(e->previous, e->written);
+	journal_set_value(e->previous, e->written);
 	if (!strcmp(old_value, e->baseline) || is_value(e->written, old_value))
-		set_value(e->old, old_value);
-	set_value(e->written, new_value);
+		journal_set_value(e->old, old_value);
+	journal_set_value(e->written, new_value);
 	r = save(b);
 	if (r < 0) {
-		set_value(e->written, e->previous);
+		journal_set_value(e->written, e->previous);
 		e->previous[0] = e->old[0] = '\0';
 	}
 	return r;
@@ -527,12 +351,12 @@ int baseline_journal(struct baseline *b, const char *path, const char *old_value
 
 int baseline_written_done(struct baseline *b, const char *path, bool ok)
 {
-	struct entry *e = find_entry(b, path);
+	struct journal_entry *e = journal_find(&b->j, path);
 
 	if (!e)
 		return -ENOENT;
 	if (!ok)
-		set_value(e->written, e->previous);
+		journal_set_value(e->written, e->previous);
 	if (!strcmp(e->written, e->baseline))
 		e->written[0] = '\0';
 	e->previous[0] = e->old[0] = '\0';
@@ -541,9 +365,9 @@ int baseline_written_done(struct baseline *b, const char *path, bool ok)
 
 int baseline_set_restore_on_exit(struct baseline *b, bool yes)
 {
-	if (b->on_disk && b->restore_on_exit == yes)
+	if (b->on_disk && b->j.restore_on_exit == yes)
 		return 0;
-	b->restore_on_exit = yes;
+	b->j.restore_on_exit = yes;
 	return save(b);
 }
 
@@ -551,28 +375,28 @@ int baseline_set_hold(struct baseline *b, const char *reason)
 {
 	char *copy = NULL;
 
-	if (!reason && !b->hold)
+	if (!reason && !b->j.hold)
 		return 0;
 	if (reason) {
-		if (strlen(reason) > BASELINE_REASON_MAX || !is_utf8(reason))
+		if (strlen(reason) > BASELINE_REASON_MAX || !journal_is_utf8(reason))
 			return -EINVAL;
 		copy = strdup(reason);
 		if (!copy)
 			return -ENOMEM;
 	}
-	free(b->hold);
-	b->hold = copy;
+	free(b->j.hold);
+	b->j.hold = copy;
 	return save(b);
 }
 
 const char *baseline_hold(const struct baseline *b)
 {
-	return b->hold;
+	return b->j.hold;
 }
 
 bool baseline_restore_wanted(const struct baseline *b)
 {
-	return b->restore_on_exit && !b->hold;
+	return b->j.restore_on_exit && !b->j.hold;
 }
 
 /* ---- putting back ------------------------------------------------------- */
@@ -582,7 +406,7 @@ struct report {
 	void *userdata;
 };
 
-static void report(const struct report *to, const struct entry *e, const char *outcome,
+static void report(const struct report *to, const struct journal_entry *e, const char *outcome,
 	const char *from, int error)
 {
 	if (to->fn)
@@ -593,7 +417,7 @@ static void report(const struct report *to, const struct entry *e, const char *o
  * top-level switch first among the former and last among the latter, because
  * it decides what `inherit` means. */
 #define RESTORE_STEPS 4
-static unsigned restore_step(const struct entry *e, int thp_fd)
+static unsigned restore_step(const struct journal_entry *e, int thp_fd)
 {
 	bool top = !strcmp(e->path, "enabled") || !strcmp(e->path, "shmem_enabled");
 	char value[KNOB_VALUE_LEN];
@@ -607,7 +431,7 @@ static unsigned restore_step(const struct entry *e, int thp_fd)
 }
 
 /* Returns 0 when the file is settled, -errno when it has to be tried again. */
-static int restore_file(struct entry *e, int thp_fd, const struct report *to)
+static int restore_file(struct journal_entry *e, int thp_fd, const struct report *to)
 {
 	char value[KNOB_VALUE_LEN] = "";
 	struct choice known = {0};
@@ -617,45 +441,45 @@ static int restore_file(struct entry *e, int thp_fd, const struct report *to)
 	r = knob_read(thp_fd, e->path, &known, value);
 	if (r == -ENOENT || r == -ENODEV) {
 		report(to, e, "left", value, ENOENT);
-		forget_change(e);
+		journal_forget_change(e);
 		return 0;
 	}
 	if (r == 0 && strcmp(value, e->baseline)) {
 		if (!is_value(e->written, value) && !is_value(e->old, value)) {
 			report(to, e, "left", value, 0);
-			set_value(e->baseline, value);
-			forget_change(e);
+			journal_set_value(e->baseline, value);
+			journal_forget_change(e);
 			return 0;
 		}
-		r = knob_kind(e->path) == KNOB_CHOICE && !choice_lists(&known, e->baseline) ?
-			-EINVAL :
-			knob_write(thp_fd, e->path, e->baseline);
+		r = knob_kind(e->path) == KNOB_CHOICE && !choice_lists(&known, e->baseline)
+			    ? -EINVAL
+			    : knob_write(thp_fd, e->path, e->baseline);
 		if (r == 0)
 			report(to, e, "restored", value, 0);
 	}
 	if (r < 0)
 		report(to, e, "failed", value, -r);
 	else
-		forget_change(e);
+		journal_forget_change(e);
 	return r;
 }
 
 int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void *userdata)
 {
 	const struct report to = {fn, userdata};
-	unsigned steps[BASELINE_FILES_MAX];
+	unsigned steps[BASELINE_FILES_MAX] = {0};
 	int failures = 0, r = 0;
 
-	for (unsigned i = 0; i < b->n; i++)
-		steps[i] = is_changed(&b->files[i]) ? restore_step(&b->files[i], thp_fd) :
-						      RESTORE_STEPS;
+	for (unsigned i = 0; i < b->j.n; i++)
+		steps[i] = journal_is_changed(&b->j.files[i]) ? restore_step(&b->j.files[i], thp_fd)
+							      : RESTORE_STEPS;
 	for (unsigned step = 0; step < RESTORE_STEPS; step++) {
-		for (unsigned i = 0; i < b->n; i++) {
-			if (steps[i] == step && restore_file(&b->files[i], thp_fd, &to) < 0)
+		for (unsigned i = 0; i < b->j.n; i++) {
+			if (steps[i] == step && restore_file(&b->j.files[i], thp_fd, &to) < 0)
 				failures++;
 		}
 	}
-	if (failures || b->hold)
+	if (failures || b->j.hold)
 		r = save(b);
 	else if (unlinkat(b->dir_fd, JOURNAL_NAME, 0) < 0 && errno != ENOENT)
 		r = -errno;
@@ -666,8 +490,8 @@ int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void
 
 static bool has_changes(const struct baseline *b)
 {
-	for (unsigned i = 0; i < b->n; i++)
-		if (is_changed(&b->files[i]))
+	for (unsigned i = 0; i < b->j.n; i++)
+		if (journal_is_changed(&b->j.files[i]))
 			return true;
 	return false;
 }
@@ -677,7 +501,7 @@ static int restore_locked(struct baseline *b, baseline_report_fn fn, void *userd
 	_cleanup_close_ int thp_fd = -1;
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/sys/kernel/mm/transparent_hugepage", b->root);
+	snprintf(path, sizeof(path), "%s/sys/kernel/mm/transparent_hugepage", b->j.root);
 	thp_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (thp_fd < 0 && (errno != ENOENT || has_changes(b)))
 		return -errno;

@@ -35,8 +35,8 @@ struct baseline;
  * counts, not what mthpd wrote. One that cannot be used is kept for a person
  * as baseline.json.ignored. Returns 0 or -errno (-EILSEQ: @root is not UTF-8);
  * *ret_warning (static text or NULL) says why a journal was ignored. */
-int baseline_open(const char *runtime_dir, const char *root, struct baseline **ret,
-	const char **ret_warning);
+int baseline_open(
+	const char *runtime_dir, const char *root, struct baseline **ret, const char **ret_warning);
 /* Gives the lock up and leaves the journal as it is. */
 void baseline_free(struct baseline *b);
 
@@ -58,7 +58,8 @@ int baseline_adopt(struct baseline *b, const char *path, const char *value);
 /* Journals that @path goes from @old to @new; on disk when it returns 0.
  * A new value equal to the baseline is journaled all the same; the entry is
  * dropped by baseline_written_done(). */
-int baseline_journal(struct baseline *b, const char *path, const char *old_value, const char *new_value);
+int baseline_journal(
+	struct baseline *b, const char *path, const char *old_value, const char *new_value);
 /* The write happened (or failed: @ok false puts the old state back). */
 int baseline_written_done(struct baseline *b, const char *path, bool ok);
 

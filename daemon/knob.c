@@ -86,7 +86,7 @@ bool knob_value_valid(const char *path, const char *value)
 		return is_token(value, len);
 	case KNOB_NUMBER:
 		return strspn(value, "0123456789") == len && (value[0] != '0' || len == 1) &&
-			parse_u64(value, &n) == 0;
+		       parse_u64(value, &n) == 0;
 	default:
 		return false;
 	}

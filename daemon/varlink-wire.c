@@ -2,7 +2,6 @@
 #include "varlink-wire.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(9))
@@ -187,63 +186,4 @@ char *varlink_error_text(const char *error, json_t *parameters, size_t *ret_len)
 	json_t *p = parameters ? json_incref(parameters) : json_object();
 
 	return dump(json_pack("{s:s,s:o}", "error", error, "parameters", p), ret_len);
-}
-
-/* Bytes of the well-formed UTF-8 character at @s (Unicode table 3-7: no
- * overlong forms, no surrogates, nothing above U+10FFFF), 0 if there is none. */
-static size_t utf8_char_len(const unsigned char *s)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t n;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	if (s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < n; i++) {
-		if (s[i] < 0x80 || s[i] > 0xbf)
-			return 0;
-	}
-	return n;
-}
-
-json_t *varlink_bytes_string(const char *bytes)
-{
-	static const char hex[] = "0123456789abcdef";
-	const unsigned char *s = (const unsigned char *)bytes;
-	char *out = malloc(strlen(bytes) * 4 + 1);
-	json_t *string;
-	size_t n = 0;
-
-	if (!out)
-		return NULL;
-	while (*s) {
-		size_t len = utf8_char_len(s);
-
-		if (len) {
-			memcpy(out + n, s, len);
-			n += len;
-			s += len;
-			continue;
-		}
-		out[n++] = '\\';
-		out[n++] = 'x';
-		out[n++] = hex[*s >> 4];
-		out[n++] = hex[*s & 15];
-		s++;
-	}
-	string = json_stringn(out, n);
-	free(out);
-	return string;
 }

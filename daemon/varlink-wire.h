@@ -47,9 +47,4 @@ void varlink_request_done(struct varlink_request *r);
 char *varlink_reply_text(json_t *parameters, bool continues, size_t *ret_len);
 char *varlink_error_text(const char *error, json_t *parameters, size_t *ret_len);
 
-/* A JSON string from bytes that may not be UTF-8 (names of cgroups): valid
- * text as it is, every other byte as the four characters \xHH. A new
- * reference, NULL on ENOMEM. */
-json_t *varlink_bytes_string(const char *bytes);
-
 #endif

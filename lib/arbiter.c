@@ -13,7 +13,11 @@
 
 void arbiter_init(struct arbiter *a, const struct plan *p, uint64_t now_usec)
 {
-	*a = (struct arbiter){ .last_usec = now_usec, .defrag = p->defrag_base };
+	*a = (struct arbiter){
+		.last_usec = now_usec,
+		.defrag = p->defrag_base,
+		.shmem_max_kb = VALUE_MAX,
+	};
 	for (unsigned i = 0; i < p->n_sizes; i++) {
 		a->size[i].level = PLAN_BASE;
 		a->size[i].reason = REASON_START_VALUES;
@@ -29,10 +33,17 @@ void arbiter_init(struct arbiter *a, const struct plan *p, uint64_t now_usec)
 struct tally {
 	double harm, benefit;
 	const struct arbiter_vote *worst; /* the off-wisher with the largest harm */
-	const struct arbiter_vote *best;  /* who asks for the strongest level */
+	const struct arbiter_vote *best;  /* who asks for the raise, or is on its way up */
 	bool veto, protected_veto, shield, raise, limits_only;
 	unsigned off;
 };
+
+/* Who is named as the cause: stalls alone would name a tiny group whose few
+ * tasks wait for the large one, so they count by the share of memory. */
+static double blame(const struct arbiter_vote *v)
+{
+	return v->weight * (1 + v->wish.harm_usec_per_sec) * (0.001 + v->anon_share);
+}
 
 static void count(struct tally *t, const struct plan *p, const struct plan_size *s,
 	const struct arbiter_vote *v)
@@ -48,7 +59,7 @@ static void count(struct tally *t, const struct plan *p, const struct plan_size 
 		t->limits_only = (t->off == 0 || t->limits_only) && v->limits;
 		t->off++;
 		t->harm += w * harm;
-		if (!t->worst || w * harm > t->worst->weight / 100.0 * t->worst->wish.harm_usec_per_sec)
+		if (!t->worst || blame(v) > blame(t->worst))
 			t->worst = v;
 		if (v->wish.hurt && v->protect)
 			t->protected_veto = true;
@@ -59,10 +70,10 @@ static void count(struct tally *t, const struct plan *p, const struct plan_size 
 	t->benefit += w * v->wish.benefit_usec_per_sec;
 	if (v->protect && !v->wish.hurt)
 		t->shield = true;
-	if (level == PLAN_RAISED) {
+	if (level == PLAN_RAISED)
 		t->raise = true;
+	if (level == PLAN_RAISED || (!t->best && v->wish.recovering))
 		t->best = v;
-	}
 }
 
 /* Spends the veto only while it overrides what the sums say; once spent it has
@@ -90,8 +101,8 @@ static void weigh(struct arbiter_size *z, const struct tally *t, uint64_t dt_use
 	if (!t->off) {
 		veto_stands(z, false, dt_usec);
 		z->level = t->raise ? PLAN_RAISED : PLAN_BASE;
-		z->cause = t->raise ? t->best->group : NULL;
-		z->reason = t->raise ? t->best->wish.reason :
+		z->cause = t->best && (t->raise || z->touched) ? t->best->group : NULL;
+		z->reason = z->cause ? t->best->wish.reason :
 			    z->touched ? REASON_RECOVERED : REASON_START_VALUES;
 		return;
 	}
@@ -189,11 +200,15 @@ static void decide_ptes(struct arbiter *a, const struct plan *p, const struct ar
 static void decide_defrag(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
 	size_t n_votes, const struct hostrules *host, uint64_t now_usec)
 {
-	bool low = false;
+	bool low = false, any_on = false;
 
+	/* With every size off there is nothing to compact for. */
+	for (unsigned i = 0; i < p->n_sizes; i++)
+		any_on |= p->sizes[i].managed &&
+			  plan_strength(p, &p->sizes[i], a->size[i].level) > THP_NEVER;
 	a->defrag_reason = REASON_START_VALUES;
 	a->defrag_cause = NULL;
-	for (size_t v = 0; v < n_votes && !low; v++)
+	for (size_t v = 0; v < n_votes && any_on && !low; v++)
 		if (votes[v].wish.defrag_low) {
 			low = true;
 			a->defrag_reason = REASON_NEAR_FULL;
@@ -211,8 +226,25 @@ static void decide_defrag(struct arbiter *a, const struct plan *p, const struct 
 		a->scan_sleep_millisecs = p->scan_sleep_millisecs * SLOW_SCAN_FACTOR;
 		if (a->scan_sleep_millisecs < SLOW_SCAN_MIN_MSEC)
 			a->scan_sleep_millisecs = SLOW_SCAN_MIN_MSEC;
+		/* mm/khugepaged.c: the file takes an unsigned int. */
+		if (a->scan_sleep_millisecs > UINT32_MAX)
+			a->scan_sleep_millisecs = UINT32_MAX;
 		a->scan_reason = REASON_KHUGEPAGED_RUNAWAY;
 	}
+}
+
+/* Shared memory has a ladder of its own, with the rungs of the hurt groups. */
+static void decide_shmem(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
+	size_t n_votes)
+{
+	a->shmem_max_kb = VALUE_MAX;
+	a->shmem_cause = NULL;
+	for (size_t v = 0; v < n_votes; v++)
+		if (votes[v].wish.harm_usec_per_sec > 0 && votes[v].wish.rung < plan_top(p) &&
+			p->rung_max_kb[votes[v].wish.rung] < a->shmem_max_kb) {
+			a->shmem_max_kb = p->rung_max_kb[votes[v].wish.rung];
+			a->shmem_cause = votes[v].group;
+		}
 }
 
 void arbiter_decide(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
@@ -220,6 +252,7 @@ void arbiter_decide(struct arbiter *a, const struct plan *p, const struct arbite
 {
 	for (unsigned i = 0; i < p->n_sizes; i++)
 		decide_size(a, i, p, votes, n_votes, host, now_usec);
+	decide_shmem(a, p, votes, n_votes);
 	decide_ptes(a, p, votes, n_votes);
 	decide_defrag(a, p, votes, n_votes, host, now_usec);
 	a->last_usec = now_usec;

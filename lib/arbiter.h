@@ -47,6 +47,8 @@ struct arbiter_size {
 struct arbiter {
 	uint64_t last_usec;
 	struct arbiter_size size[THP_SIZES_MAX];
+	uint64_t shmem_max_kb; /* shmem sizes above this are off; VALUE_MAX = none is */
+	void *shmem_cause;
 	/* VALUE_ABSENT / "" = not steered */
 	uint64_t max_ptes_none, khugepaged_defrag, scan_sleep_millisecs;
 	const char *defrag;

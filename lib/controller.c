@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "controller.h"
 
-#include <math.h>
-#include <string.h>
+#include "evidence.h"
 
-#define SEC UINT64_C(1000000)
-
-/* Room that a group must have before it counts as nearly full: the memcg-margin
- * discussion uses 512 pages; 64 pages for each CPU sit in per-CPU stocks. */
-#define MARGIN_PAGES 512
-#define STOCK_PAGES 64
-#define INFLOW_SEC 1.2
 /* Sustained means two ticks: one bad second is a spike, not a state. */
 #define PRESSED_TICKS 2
-/* Anonymous pages that return from swap per second before swap counts as cost:
- * a stream through the page cache makes a handful return now and then. */
-#define REFAULT_PER_SEC 100.0
-/* Growth of more than this many pages per page fault means large folios are
- * being filled in; with nothing left of the limit that is bloat. */
-#define BLOAT_PAGES_PER_FAULT 2.0
-#define BLOAT_PAGES_MIN 256
-/* Strong pressure without a counter of the limit moving: all tasks stall for
- * four times PressureHigh and less than a twentieth of the limit is left. */
-#define STRONG_FULL 4.0
-#define STRONG_MARGIN_DIV 20
 /* An OOM kill takes away every folio above this share of the limit. */
 #define OOM_SHARE_DIV 16
 #define OVERSIZED_DIV 32
@@ -31,20 +12,9 @@
 #define FOREIGN_FREEZE_USEC (10 * SEC)
 /* Ticks in a step up's measurement. */
 #define MEASURE_TICKS 3
-/* Minor faults per second that make raising worth a try, for how many ticks. */
-#define RAISE_FAULTS_PER_SEC 1000.0
-#define RAISE_TICKS 3
-#define BENEFIT_FAULTS_PER_SEC 500.0
 /* khugepaged adds memory in this many ticks in a row while room shrinks. */
 #define COLLAPSE_TICKS 3
 #define PTES_MARGIN_DIV 8
-/* The user/system split is sampled per tick on most kernels: below this much
- * user time in a window, or this share of all CPU time, it says nothing. */
-#define COST_USER_MIN_USEC 3e5
-#define COST_USER_SHARE 0.10
-#define COST_REGIME 1.6
-#define EXONERATE_MIN_USEC (30 * SEC)
-#define EXONERATE_MAX_USEC (600 * SEC)
 /* A quiet group that waits for room is looked at every tick for this long. */
 #define PENDING_USEC (60 * SEC)
 /* A drop so soon after a step up was caused by it. */
@@ -57,6 +27,7 @@ static const char *const state_word[] = {
 	[CTL_MEASURE] = "measure",
 	[CTL_DROP] = "drop",
 	[CTL_FROZEN] = "frozen",
+	[CTL_NO_EFFECT] = "no-effect",
 };
 
 const char *ctl_state_to_string(enum ctl_state s)
@@ -101,139 +72,6 @@ static void set_rung(struct controller *c, unsigned rung, bool raised, uint64_t 
 	c->steady_since_usec = now_usec;
 }
 
-/* ---- evidence ---------------------------------------------------------- */
-
-static double per_sec(uint64_t n, const struct memcg_delta *d)
-{
-	return (double)n * (double)SEC / (double)d->dt_usec;
-}
-
-static bool psi_known(const struct controller *c)
-{
-	return c->some >= 0;
-}
-
-static bool stalls(const struct controller *c, const struct config_controller *cfg,
-	const struct memcg_delta *d)
-{
-	if (psi_known(c))
-		return c->some >= cfg->pressure_high;
-	/* Without PSI: the limit is hit again and again, and it costs something. */
-	return d->d_max + d->d_high > 0 && c->refault_per_sec >= REFAULT_PER_SEC;
-}
-
-static bool is_quiet(const struct controller *c, const struct config_controller *cfg,
-	const struct memcg_delta *d)
-{
-	if (psi_known(c))
-		return c->some < cfg->pressure_low;
-	return d->d_max + d->d_high == 0 && c->refault_per_sec < REFAULT_PER_SEC;
-}
-
-static void observe_rates(struct controller *c, const struct ctl_input *in)
-{
-	const struct memcg_delta *d = in->d;
-	/* Anonymous growth only: page cache makes room for itself. */
-	double growth = d->d_anon_bytes + d->d_swap_bytes > 0 ?
-				(double)(d->d_anon_bytes + d->d_swap_bytes) : 0;
-	double refault = per_sec(d->d_refault_anon, d), major = per_sec(d->d_pgmajfault, d);
-
-	growth = growth / (double)in->page_bytes * (double)SEC / (double)d->dt_usec;
-	c->inflow_pages = 0.5 * c->inflow_pages + 0.5 * growth;
-	c->fill_pages = 0.5 * c->fill_pages + 0.5 * per_sec(d->d_pgfault, d);
-	c->refault_per_sec = refault;
-	c->majfault_per_sec = major;
-	c->amplification = d->d_pgmajfault >= 10 ? refault / major : -1;
-	c->some = d->some;
-	c->full = d->full;
-	c->anon_bytes = in->s->anon;
-}
-
-static void observe_room(struct controller *c, const struct ctl_input *in)
-{
-	const struct memcg_sample *s = in->s;
-	double need = INFLOW_SEC * c->inflow_pages + STOCK_PAGES * (double)in->cpus;
-
-	if (need < MARGIN_PAGES)
-		need = MARGIN_PAGES;
-	c->margin_bytes = s->margin_bytes;
-	c->margin_cache_bytes = memcg_margin_with_cache(s);
-	c->threshold_bytes = (uint64_t)(need * (double)in->page_bytes);
-	/* A group without a limit shares the machine's. */
-	if (!value_known(s->limit_bytes) && value_known(in->host_available_bytes)) {
-		uint64_t share = value_or(in->host_total_bytes, 0) / 50;
-
-		c->margin_cache_bytes = in->host_available_bytes;
-		if (c->threshold_bytes < share)
-			c->threshold_bytes = share;
-	}
-}
-
-static bool nearly_full(const struct controller *c)
-{
-	return value_known(c->margin_cache_bytes) && c->margin_cache_bytes < c->threshold_bytes;
-}
-
-static void observe_counts(struct controller *c, const struct config_controller *cfg,
-	const struct ctl_input *in)
-{
-	const struct memcg_delta *d = in->d;
-	uint64_t grown = d->d_anon_bytes + d->d_swap_bytes > 0 ?
-				 (uint64_t)(d->d_anon_bytes + d->d_swap_bytes) / in->page_bytes : 0;
-	bool bloats = grown >= BLOAT_PAGES_MIN &&
-		      (double)grown > BLOAT_PAGES_PER_FAULT * (double)d->d_pgfault;
-	uint64_t minor = value_sub(d->d_pgfault, d->d_pgmajfault);
-
-	c->pressed_ticks = stalls(c, cfg, d) ? c->pressed_ticks + 1 : 0;
-	c->bloat_ticks = bloats ? c->bloat_ticks + 1 : 0;
-	c->high_full_ticks = c->full >= STRONG_FULL * cfg->pressure_high ? c->high_full_ticks + 1 : 0;
-	if (!is_quiet(c, cfg, d))
-		c->quiet_since_usec = 0;
-	else if (!c->quiet_since_usec)
-		c->quiet_since_usec = in->now_usec - d->dt_usec + 1;
-	c->fault_ticks = c->quiet_since_usec && per_sec(minor, d) >= RAISE_FAULTS_PER_SEC ?
-				 c->fault_ticks + 1 : 0;
-	c->collapse_ticks = (in->d_collapse || d->d_thp_collapse_alloc) && d->d_anon_thp_bytes > 0 &&
-					    d->d_current_bytes > 0 && !d->d_thp_fault_alloc ?
-				    c->collapse_ticks + 1 : 0;
-	double saved = c->quiet_since_usec && per_sec(d->d_pgfault, d) >= BENEFIT_FAULTS_PER_SEC ?
-			       per_sec(d->d_system_usec, d) * (c->rung ? 1.0 : 0.5) : 0;
-	c->benefit_usec = 0.7 * c->benefit_usec + 0.3 * saved;
-}
-
-static void cost_add(struct ctl_cost *a, const struct memcg_delta *d)
-{
-	a->user_usec += (double)d->d_user_usec;
-	a->system_usec += (double)d->d_system_usec;
-	a->some_usec += d->some > 0 ? d->some * (double)d->dt_usec : 0;
-	a->dt_usec += (double)d->dt_usec;
-}
-
-/* J = (system + w/2 * some) / user with w the CPUs kept busy; -1 when user
- * time is too small a part of it to be a measure of progress. */
-static double cost_value(const struct ctl_cost *a, unsigned cpus)
-{
-	double usage = a->user_usec + a->system_usec;
-	double w = a->dt_usec > 0 ? usage / a->dt_usec : 0;
-
-	if (a->user_usec < COST_USER_MIN_USEC || a->user_usec < COST_USER_SHARE * usage)
-		return -1;
-	if (w < 1)
-		w = 1;
-	if (w > cpus)
-		w = cpus;
-	return (a->system_usec + 0.5 * w * a->some_usec) / a->user_usec;
-}
-
-/* Relative noise of a comparison: user time is sampled 250 times a second, and
- * a count of n samples is good to 1/sqrt(n). */
-static double cost_noise(const struct ctl_cost *a, const struct ctl_cost *b)
-{
-	return sqrt(4000.0 / a->user_usec + 4000.0 / b->user_usec);
-}
-
-/* ---- decisions --------------------------------------------------------- */
-
 /* Pressure says when, never whether: it takes the limit (or what follows from
  * it) as well before large folios are blamed. NONE = no reason to drop. */
 static enum reason drop_reason(const struct controller *c, const struct ctl_input *in)
@@ -243,17 +81,17 @@ static enum reason drop_reason(const struct controller *c, const struct ctl_inpu
 	bool refaults = c->refault_per_sec >= REFAULT_PER_SEC;
 	bool hits = d->d_max + d->d_high > 0;
 
-	if (in->dying && !refaults)
+	if ((in->dying && !refaults) || (c->state == CTL_NO_EFFECT && !evidence_uses_large(c, in)))
 		return REASON_NONE;
+	if (pressed && (evidence_nearly_full(c) || (hits && refaults)))
+		return REASON_DROP_PRESSURE;
+	if (c->bloat_ticks && evidence_nearly_full(c) &&
+		(hits || c->margin_cache_bytes < MARGIN_PAGES * in->page_bytes))
+		return REASON_DROP_BLOAT;
 	if (c->high_full_ticks >= PRESSED_TICKS && value_known(in->s->limit_bytes) &&
 		value_known(c->margin_cache_bytes) &&
 		c->margin_cache_bytes < in->s->limit_bytes / STRONG_MARGIN_DIV)
 		return REASON_DROP_STRONG;
-	if (pressed && (nearly_full(c) || (hits && refaults)))
-		return REASON_DROP_PRESSURE;
-	if (c->bloat_ticks && nearly_full(c) &&
-		(hits || c->margin_cache_bytes < MARGIN_PAGES * in->page_bytes))
-		return REASON_DROP_BLOAT;
 	return REASON_NONE;
 }
 
@@ -273,9 +111,12 @@ static void drop(struct controller *c, const struct config_controller *cfg, unsi
 	c->from_rung = c->rung;
 	c->from_raised = c->raised;
 	c->dropped = true;
+	c->used_large = evidence_uses_large(c, in);
 	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
 	c->after = (struct ctl_cost){ 0 };
-	c->ptes = CTL_PTES_FULL;
+	/* A size that is too large is one thing, memory that runs out another. */
+	if (!rung)
+		c->ptes = CTL_PTES_FULL;
 	c->hold_until_usec = in->now_usec + c->hold_usec;
 	set_rung(c, rung, false, in->now_usec);
 	enter(c, CTL_DROP, r, in->now_usec);
@@ -287,6 +128,11 @@ static unsigned rung_for_bytes(const struct plan *p, uint64_t bytes)
 	return plan_rung_for(p, bytes / 1024);
 }
 
+static bool same_sizes(const struct controller *c, const struct plan *p, unsigned rung)
+{
+	return plan_largest_on_kb(p, rung, c->raised) == plan_largest_on_kb(p, c->rung, c->raised);
+}
+
 static bool on_oom(struct controller *c, const struct plan *p, const struct config_controller *cfg,
 	const struct ctl_input *in)
 {
@@ -296,12 +142,18 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 		return false;
 	if (value_known(in->s->limit_bytes))
 		safe = rung_for_bytes(p, in->s->limit_bytes / OOM_SHARE_DIV);
-	/* No folio is large against the limit: then it is their number. */
-	if (plan_largest_on_kb(p, safe, c->raised) == plan_largest_on_kb(p, c->rung, c->raised))
-		safe = 0;
 	if (safe > c->rung)
 		safe = c->rung;
-	drop(c, cfg, safe, REASON_OOM_KILL, in);
+	/* No folio is large against the limit: then the larger half goes; all of them
+	 * where the group stalls as well, or was just given some back. */
+	if (same_sizes(c, p, safe)) {
+		if (c->pressed_ticks || (c->dropped && c->last_up_usec))
+			safe = 0;
+		else if (safe > p->raise_rung)
+			safe = p->raise_rung;
+	}
+	if (!same_sizes(c, p, safe))
+		drop(c, cfg, safe, REASON_OOM_KILL, in);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
 	return true;
@@ -337,7 +189,9 @@ static void on_regime(struct controller *c, const struct config_controller *cfg,
 	c->limit_bytes = in->s->limit_bytes;
 }
 
-static void track_ptes(struct controller *c, const struct ctl_input *in)
+/* How far khugepaged may fill holes. On the way up it follows the rung in the same
+ * decision; a khugepaged that takes the group's last room is stopped by itself. */
+static void track_ptes(struct controller *c, const struct plan *p, const struct ctl_input *in)
 {
 	uint64_t limit = in->s->limit_bytes;
 	bool low = value_known(limit) && value_known(c->margin_bytes) &&
@@ -348,10 +202,13 @@ static void track_ptes(struct controller *c, const struct ctl_input *in)
 			c->reason = REASON_KHUGEPAGED_BLOAT;
 		c->ptes = CTL_PTES_FULL;
 		c->hold_until_usec = in->now_usec + c->hold_usec;
-	} else if (c->state == CTL_RUN && c->ptes != CTL_PTES_AMPLE && !low &&
+	} else if (c->dropped) {
+		if (c->state == CTL_PROBE)
+			c->ptes = c->rung >= plan_top(p) ? CTL_PTES_AMPLE : CTL_PTES_RECENT;
+	} else if (c->ptes != CTL_PTES_AMPLE && c->state == CTL_RUN && !low &&
 		   c->quiet_since_usec && in->now_usec >= c->hold_until_usec) {
-		c->ptes = c->dropped ? CTL_PTES_RECENT : CTL_PTES_AMPLE;
-		if (!c->dropped && c->reason == REASON_KHUGEPAGED_BLOAT)
+		c->ptes = CTL_PTES_AMPLE;
+		if (c->reason == REASON_KHUGEPAGED_BLOAT)
 			c->reason = REASON_START_VALUES;
 	}
 }
@@ -379,7 +236,7 @@ static void probe(struct controller *c, unsigned rung, bool raised, enum reason 
 	/* One turnover of the working set, if it turns over at all: a step up
 	 * shows in fresh allocations only, waiting without them proves nothing. */
 	c->settle_usec = cfg->settle_min_usec;
-	if (turnover > (double)c->settle_usec && c->fill_pages >= RAISE_FAULTS_PER_SEC)
+	if (turnover > (double)c->settle_usec && c->fill_pages >= RAISE_PAGES_PER_SEC)
 		c->settle_usec = turnover < (double)cfg->settle_max_usec ? (uint64_t)turnover :
 									   cfg->settle_max_usec;
 	c->from_rung = c->rung;
@@ -395,6 +252,10 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 {
 	unsigned up = plan_rung_up(p, c->rung, c->raised);
 
+	/* Past the sizes that pay most the rest comes back in one step: each step costs
+	 * a hold, and one that hurts is undone within seconds. */
+	if (up > p->raise_rung)
+		up = plan_top(p);
 	if (up > max_rung)
 		up = max_rung;
 	if (c->dropped && c->rung >= max_rung) {
@@ -407,7 +268,7 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 	if (up > c->rung) {
 		if (quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
 			probe(c, up, c->raised, REASON_RECOVER_PROBE, cfg, in);
-	} else if (!c->raised && !c->dropped && c->fault_ticks >= RAISE_TICKS && plan_can_raise(p)) {
+	} else if (!c->raised && !c->dropped && c->fresh_ticks >= RAISE_TICKS && plan_can_raise(p)) {
 		probe(c, c->rung, true, REASON_RAISE_PROBE, cfg, in);
 	}
 }
@@ -420,6 +281,8 @@ static void probe_failed(struct controller *c, const struct config_controller *c
 	lengthen_hold(c, cfg);
 	c->hold_until_usec = in->now_usec + c->hold_usec;
 	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	if (c->ptes == CTL_PTES_AMPLE && c->dropped)
+		c->ptes = CTL_PTES_RECENT;
 	enter(c, CTL_RUN, raise ? REASON_RAISE_FAILED : REASON_PROBE_FAILED, in->now_usec);
 }
 
@@ -427,13 +290,13 @@ static void probe_failed(struct controller *c, const struct config_controller *c
  * can measure it on a cost that is higher by more than its own noise. */
 static bool probe_hurts(const struct controller *c, const struct ctl_input *in)
 {
-	double before = cost_value(&c->quiet, in->cpus), after = cost_value(&c->after, in->cpus);
+	double before = evidence_cost(&c->quiet, in->cpus), after = evidence_cost(&c->after, in->cpus);
 
-	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && nearly_full(c)))
+	if (c->pressed_ticks >= PRESSED_TICKS || (c->bloat_ticks && in->d->d_max + in->d->d_high > 0))
 		return true;
 	if (before < 0 || after < 0 || c->state != CTL_MEASURE)
 		return false;
-	return after > before * (1.02 + 2 * cost_noise(&c->quiet, &c->after)) + 0.003;
+	return after > before * (1.02 + 2 * evidence_cost_noise(&c->quiet, &c->after)) + 0.003;
 }
 
 static void step_probe(struct controller *c, const struct plan *p,
@@ -450,7 +313,7 @@ static void step_probe(struct controller *c, const struct plan *p,
 	} else if (c->state == CTL_SETTLE && age >= c->settle_usec) {
 		enter(c, CTL_MEASURE, c->reason, in->now_usec);
 	} else if (c->state == CTL_MEASURE) {
-		cost_add(&c->after, in->d);
+		evidence_cost_add(&c->after, in->d);
 		if (age < MEASURE_TICKS * in->d->dt_usec)
 			return;
 		bool top = c->rung == plan_rung_up(p, c->rung, c->raised);
@@ -465,6 +328,15 @@ static void step_probe(struct controller *c, const struct plan *p,
 	}
 }
 
+static void give_back(struct controller *c, enum ctl_state state, enum reason r,
+	const struct ctl_input *in)
+{
+	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
+	c->dropped = false;
+	c->ptes = CTL_PTES_RECENT;
+	enter(c, state, r, in->now_usec);
+}
+
 /* The drop stays unless user time proves that it did not lower the cost: with
  * no such evidence the small sizes are the safe side (at most 1.3 x against 3.3 x). */
 static void step_drop(struct controller *c, const struct config_controller *cfg,
@@ -474,23 +346,25 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 	double before, after;
 
 	if (age >= cfg->settle_min_usec)
-		cost_add(&c->after, in->d);
+		evidence_cost_add(&c->after, in->d);
 	if (c->quiet_since_usec && has_room(c, 0)) {
 		enter(c, CTL_RUN, REASON_RECOVER_WAIT, in->now_usec);
 		return;
 	}
-	before = cost_value(&c->before, in->cpus);
-	after = cost_value(&c->after, in->cpus);
+	if (!c->used_large && c->reason != REASON_OOM_KILL && !evidence_uses_large(c, in) &&
+		age >= cfg->settle_min_usec + MEASURE_TICKS * in->d->dt_usec) {
+		give_back(c, CTL_NO_EFFECT, REASON_NO_EFFECT, in);
+		return;
+	}
+	before = evidence_cost(&c->before, in->cpus);
+	after = evidence_cost(&c->after, in->cpus);
 	if (before < 0 || after < 0 || c->reason == REASON_OOM_KILL ||
-		after <= before * (1 - cfg->drop_gain) * (1 + 2 * cost_noise(&c->before, &c->after)))
+		after <= before * (1 - cfg->drop_gain) * (1 + 2 * evidence_cost_noise(&c->before, &c->after)))
 		return;
 	c->exonerated_cost = after;
 	c->exonerated_until_usec = in->now_usec + c->exonerate_usec;
 	c->exonerate_usec = c->exonerate_usec * 2 > EXONERATE_MAX_USEC ? EXONERATE_MAX_USEC : c->exonerate_usec * 2;
-	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
-	c->dropped = false;
-	c->ptes = CTL_PTES_RECENT;
-	enter(c, CTL_RUN, REASON_EXONERATED, in->now_usec);
+	give_back(c, CTL_RUN, REASON_EXONERATED, in);
 }
 
 static bool exonerated(struct controller *c, const struct ctl_input *in)
@@ -499,32 +373,10 @@ static bool exonerated(struct controller *c, const struct ctl_input *in)
 
 	if (in->now_usec >= c->exonerated_until_usec)
 		return false;
-	cost = cost_value(&c->before, in->cpus);
+	cost = evidence_cost(&c->before, in->cpus);
 	if (cost > c->exonerated_cost * COST_REGIME || (cost >= 0 && cost * COST_REGIME < c->exonerated_cost))
 		c->exonerated_until_usec = 0; /* another regime: the acquittal was for the old one */
 	return in->now_usec < c->exonerated_until_usec;
-}
-
-/* The cost of a spell of pressure (from its first tick), against which a drop is
- * judged, and of the quiet time, against which a step up is; the latter is
- * halved now and then so that it stays recent. */
-static void track_cost(struct controller *c, const struct ctl_input *in)
-{
-	if (c->state != CTL_RUN)
-		return;
-	if (c->pressed_ticks == 1)
-		c->before = (struct ctl_cost){ 0 };
-	if (c->pressed_ticks)
-		cost_add(&c->before, in->d);
-	if (!c->quiet_since_usec)
-		return;
-	if (c->quiet.dt_usec > 20.0 * (double)SEC) {
-		c->quiet.user_usec /= 2;
-		c->quiet.system_usec /= 2;
-		c->quiet.some_usec /= 2;
-		c->quiet.dt_usec /= 2;
-	}
-	cost_add(&c->quiet, in->d);
 }
 
 static void step_state(struct controller *c, const struct plan *p,
@@ -542,6 +394,10 @@ static void step_state(struct controller *c, const struct plan *p,
 	case CTL_DROP:
 		step_drop(c, cfg, in);
 		break;
+	case CTL_NO_EFFECT:
+		if (evidence_uses_large(c, in) || c->quiet_since_usec)
+			enter(c, CTL_RUN, REASON_START_VALUES, in->now_usec);
+		break;
 	case CTL_FROZEN:
 		if (in->now_usec >= c->frozen_until_usec)
 			enter(c, c->dropped ? CTL_DROP : CTL_RUN,
@@ -556,6 +412,7 @@ static void wish_from(const struct controller *c, unsigned min_rung, unsigned ma
 	*ret = (struct ctl_wish){
 		.rung = c->rung,
 		.raised = c->raised,
+		.recovering = c->dropped || c->reason == REASON_RECOVERED,
 		.hurt = c->dropped && (c->state == CTL_DROP || c->state == CTL_FROZEN),
 		.ptes = c->ptes,
 		.defrag_low = c->state == CTL_DROP && c->reason != REASON_OVERSIZED_FOLIO,
@@ -589,12 +446,10 @@ void controller_step(struct controller *c, const struct plan *p,
 	bool on;
 	enum reason r;
 
-	observe_rates(c, in);
-	observe_room(c, in);
-	observe_counts(c, cfg, in);
+	evidence_observe(c, cfg, in);
 	on_regime(c, cfg, in);
-	track_cost(c, in);
-	on = plan_largest_on_kb(p, c->rung, c->raised) > 0;
+	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
+	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
 	if (on && on_oom(c, p, cfg, in)) {
 		/* done */
@@ -608,7 +463,7 @@ void controller_step(struct controller *c, const struct plan *p,
 	} else {
 		step_state(c, p, cfg, max_rung, in);
 	}
-	track_ptes(c, in);
+	track_ptes(c, p, in);
 	wish_from(c, min_rung, max_rung, ret);
 }
 

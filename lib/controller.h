@@ -8,7 +8,8 @@
  *
  * States: RUN (quiet, or waiting for a hold to pass) -> PROBE (a step up is
  * being applied) -> SETTLE -> MEASURE -> RUN; DROP (large folios are off
- * because they hurt); FROZEN (an OOM kill, a foreign write, no statistics).
+ * because they hurt); FROZEN (an OOM kill, a foreign write, no statistics);
+ * NO_EFFECT (a drop showed that the group uses no large folios at all).
  * Why it is built so, with the measurements: controller.c and README.md.
  */
 #ifndef MTHPD_CONTROLLER_H
@@ -19,7 +20,15 @@
 #include "plan.h"
 #include "reason.h"
 
-enum ctl_state { CTL_RUN, CTL_PROBE, CTL_SETTLE, CTL_MEASURE, CTL_DROP, CTL_FROZEN };
+enum ctl_state {
+	CTL_RUN,
+	CTL_PROBE,
+	CTL_SETTLE,
+	CTL_MEASURE,
+	CTL_DROP,
+	CTL_FROZEN,
+	CTL_NO_EFFECT,
+};
 const char *ctl_state_to_string(enum ctl_state s);
 
 /* How far khugepaged may fill holes for this group's sake. */
@@ -30,7 +39,7 @@ struct ctl_input {
 	const struct memcg_sample *s; /* MEMCG_FULL */
 	const struct memcg_delta *d;
 	unsigned cpus;
-	uint64_t page_bytes;
+	uint64_t page_bytes, pmd_nr;
 	uint64_t host_available_bytes, host_total_bytes; /* VALUE_ABSENT if unknown */
 	uint64_t d_collapse; /* THPs collapsed on the whole host in this tick */
 	bool clamped;        /* the arbiter gives this group less than its rung */
@@ -53,7 +62,7 @@ struct controller {
 	bool dropped;        /* below the top because of harm, not of policy */
 	enum ctl_ptes ptes;
 	/* evidence */
-	unsigned pressed_ticks, bloat_ticks, collapse_ticks, fault_ticks, high_full_ticks;
+	unsigned pressed_ticks, bloat_ticks, collapse_ticks, fresh_ticks, high_full_ticks;
 	uint64_t quiet_since_usec; /* 0 = not quiet now */
 	uint64_t steady_since_usec; /* last change of the rung */
 	double inflow_pages;       /* EWMA of growth, pages per second */
@@ -62,6 +71,7 @@ struct controller {
 	double benefit_usec;       /* EWMA: system time per second that large folios save or would save */
 	/* of a spell of pressure before a drop; of quiet RUN; since the last step */
 	struct ctl_cost before, quiet, after;
+	bool used_large; /* at the last drop: some sign that large folios were in use */
 	uint64_t last_up_usec; /* last step up, 0 = none since the start */
 	/* holds: half-open circuit breaker for steps up */
 	uint64_t hold_usec, hold_until_usec, settle_usec, exonerate_usec, exonerated_until_usec, frozen_until_usec;
@@ -76,6 +86,7 @@ struct controller {
 struct ctl_wish {
 	unsigned rung;
 	bool raised;
+	bool recovering;   /* on its way up after a drop */
 	bool hurt;         /* in DROP: may veto where the policy or its share allows */
 	enum ctl_ptes ptes;
 	bool defrag_low;   /* near full: direct compaction and khugepaged's defrag do harm */
@@ -83,7 +94,8 @@ struct ctl_wish {
 	enum reason reason;
 };
 
-void controller_init(struct controller *c, const struct plan *p, const struct config_controller *cfg, uint64_t now_usec);
+void controller_init(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, uint64_t now_usec);
 
 /* Advances by one tick. *ret_changed (may be NULL): the wish differs from the last one. */
 void controller_step(struct controller *c, const struct plan *p,

@@ -103,14 +103,14 @@ static bool deep_advance(struct deep *d)
 bool glob_match(const char *pattern, const char *path)
 {
 	const char *p = pattern, *s = path;
-	struct restart star = { NULL, NULL };
-	struct deep deep = { { NULL, NULL }, false, false };
+	struct restart star = {NULL, NULL};
+	struct deep deep = {{NULL, NULL}, false, false};
 
 	for (;;) {
 		size_t n = strspn(p, "*");
 
 		if (n == 1) {
-			star = (struct restart){ ++p, s };
+			star = (struct restart){++p, s};
 			deep.starred = true;
 			continue;
 		}
@@ -120,7 +120,7 @@ bool glob_match(const char *pattern, const char *path)
 			bool dirs = (p == pattern || p[-1] == '/') && p[n] == '/';
 
 			p += n + dirs;
-			deep = (struct deep){ { p, s }, dirs, false };
+			deep = (struct deep){{p, s}, dirs, false};
 			star.pattern = NULL;
 			continue;
 		}
@@ -128,9 +128,6 @@ bool glob_match(const char *pattern, const char *path)
 			return true;
 		n = *s ? match_one(p, (unsigned char)*s) : 0;
 		if (n > 0) {
-			/* A '*' before a slash has no choice left once the slash fits. */
-			if (*s == '/')
-				star.pattern = NULL;
 			p += n;
 			s++;
 		} else if (star.pattern && *star.path && *star.path != '/') {

@@ -282,7 +282,7 @@ static enum memory_on_v2 memory_at(int root_fd, const char *mount_point)
 	char path[PATH_MAX + 32], buf[SMALL_BYTES];
 
 	snprintf(path, sizeof(path), ".%s/cgroup.controllers", mount_point);
-	if (parse_read_at(root_fd, path, buf, sizeof(buf)) < 0)
+	if (parse_read_attr_at(root_fd, path, buf, sizeof(buf)) < 0)
 		return MEMORY_UNKNOWN;
 	return has_word(buf, "memory", " \n") ? MEMORY_THERE : MEMORY_LACKING;
 }
@@ -316,7 +316,7 @@ static bool has_entries(int root_fd, const char *path)
 
 	if (!dir)
 		return false;
-	fd = -1;
+	take_fd(&fd);
 	while ((entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			return true;

@@ -32,8 +32,10 @@ const char *swap_state_to_string(enum swap_state s)
 void hostrules_init(struct hostrules *h)
 {
 	*h = (struct hostrules){ .swap = SWAP_UNKNOWN };
-	for (unsigned i = 0; i < THP_SIZES_MAX; i++)
+	for (unsigned i = 0; i < THP_SIZES_MAX; i++) {
 		h->size[i].hold_usec = HOLD_MIN_USEC;
+		h->size[i].cap = PLAN_RAISED;
+	}
 }
 
 void hostrules_rebase(struct hostrules *h)
@@ -50,9 +52,9 @@ static void cap(struct hostrules_size *z, enum plan_level level, enum reason r, 
 	if (z->reason == r && now_usec < z->until_usec)
 		return;
 	/* The same complaint again after the cap was lifted: wait longer. */
-	if (z->reason == r && z->hold_usec < HOLD_MAX_USEC)
-		z->hold_usec *= 2;
-	else if (z->reason != r)
+	if (z->reason == r)
+		z->hold_usec = value_min(z->hold_usec * 2, HOLD_MAX_USEC);
+	else
 		z->hold_usec = HOLD_MIN_USEC;
 	z->reason = r;
 	z->cap = level;
@@ -71,6 +73,12 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 	uint64_t torn = value_sub(now->split_deferred, was->split_deferred);
 	uint64_t swapped = value_sub(now->swpout_fallback, was->swpout_fallback);
 
+	/* A cap that has run out is lifted before anything is counted: the size has
+	 * to fail again for a new one. */
+	if (z->cap != PLAN_RAISED && now_usec >= z->until_usec) {
+		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
+		z->cap = PLAN_RAISED;
+	}
 	/* A charge that fails says that a group is full, not that memory is torn. */
 	failed = value_sub(failed, charge);
 	if (alloc + failed >= ATTEMPTS_MIN)
@@ -87,10 +95,6 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 		cap(z, PLAN_OFF, REASON_SWAP_FRAGMENTED, now_usec);
 	else if (z->churn_windows >= CHURN_WINDOWS)
 		cap(z, PLAN_ASKED, REASON_SPLIT_CHURN, now_usec);
-	if (now_usec >= z->until_usec) {
-		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
-		z->cap = PLAN_RAISED;
-	}
 }
 
 static enum swap_state classify_swap(
@@ -115,7 +119,8 @@ static enum swap_state classify_swap(
 		failed += value_sub(in->stats[i].swpout_fallback, h->prev_stats[i].swpout_fallback);
 	double dt_sec = (double)(in->host->now_usec - h->prev.now_usec) / (double)SEC;
 
-	return (double)failed >= FRAG_PER_SEC * dt_sec ? SWAP_FRAGMENTED : SWAP_ROOM;
+	/* A group that may not swap fails as often; that is its own limit. */
+	return (double)failed >= FRAG_PER_SEC * dt_sec && !in->swap_limited ? SWAP_FRAGMENTED : SWAP_ROOM;
 }
 
 static void step_compaction(struct hostrules *h, const struct host_sample *s, double dt_sec)

@@ -42,6 +42,7 @@ struct hostrules_input {
 	const struct thp_stats *stats; /* one per plan size */
 	uint64_t full_scans, pages_collapsed;
 	uint64_t dying_cgroups;
+	bool swap_limited; /* some group fails to swap at its own limit; set by loop.c */
 };
 
 void hostrules_init(struct hostrules *h);

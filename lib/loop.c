@@ -144,6 +144,12 @@ void loop_group_remove(struct loop *l, struct loop_group *g)
 	for (unsigned i = 0; i < l->plan.n_sizes; i++)
 		if (l->arbiter.size[i].cause == g)
 			l->arbiter.size[i].cause = NULL;
+	if (l->arbiter.shmem_cause == g)
+		l->arbiter.shmem_cause = NULL;
+	if (l->arbiter.ptes_cause == g)
+		l->arbiter.ptes_cause = NULL;
+	if (l->arbiter.defrag_cause == g)
+		l->arbiter.defrag_cause = NULL;
 	free(g);
 }
 
@@ -158,10 +164,16 @@ static unsigned changes_since(const struct loop *l, uint64_t usec)
 	return n;
 }
 
+/* The last change of a minute is kept for a way down. */
 static bool may_step_up(const struct loop *l)
 {
 	return changes_since(l, 3600 * SEC) < l->config->controller.max_changes_per_hour &&
 	       changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE - 1;
+}
+
+static bool may_change(const struct loop *l)
+{
+	return changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE;
 }
 
 void loop_applied(struct loop *l, uint64_t now_usec)
@@ -199,8 +211,26 @@ void loop_begin(struct loop *l, uint64_t now_usec)
 	l->rate_limited = !may_step_up(l);
 }
 
-void loop_observe_host(struct loop *l, const struct hostrules_input *in)
+/* Some group that is looked at fails to swap at its own memory.swap.max. */
+static bool swap_limited(const struct loop *l)
 {
+	for (size_t i = 0; i < l->n_groups; i++) {
+		const struct loop_group *g = l->groups[i];
+
+		/* Full but for a fiftieth: a large folio fails where a small one would fit. */
+		if (g->has_prev && g->delta.d_swap_fail && value_known(g->prev.swap_max_bytes) &&
+			value_or(g->prev.swap_current_bytes, 0) >= g->prev.swap_max_bytes / 50 * 49)
+			return true;
+	}
+	return false;
+}
+
+void loop_observe_host(struct loop *l, const struct hostrules_input *host_in)
+{
+	struct hostrules_input limited = *host_in;
+	const struct hostrules_input *in = &limited;
+
+	limited.swap_limited = swap_limited(l);
 	hostrules_step(&l->host, &l->plan, in);
 	l->host_available_bytes = VALUE_ABSENT;
 	if (value_known(in->host->mem_available_kb))
@@ -208,6 +238,15 @@ void loop_observe_host(struct loop *l, const struct hostrules_input *in)
 	if (value_known(in->host->mem_total_kb))
 		l->host_total_bytes = in->host->mem_total_kb * 1024;
 	l->dying = value_or(in->dying_cgroups, 0) > 10000;
+}
+
+/* A policy's own MaxChangesPerHour spaces the steps up of its groups evenly. */
+static bool within_own_rate(const struct loop *l, const struct loop_group *g)
+{
+	unsigned own = group_config(l, g)->max_changes_per_hour;
+
+	return own == l->config->controller.max_changes_per_hour || !g->ctl.last_up_usec ||
+	       l->now_usec - g->ctl.last_up_usec >= 3600 * SEC / own;
 }
 
 void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sample *s)
@@ -218,6 +257,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		.d = &g->delta,
 		.cpus = l->cpus,
 		.page_bytes = (uint64_t)l->plan.page_kb * 1024,
+		.pmd_nr = l->plan.pmd_nr,
 		.host_available_bytes = l->host_available_bytes,
 		.host_total_bytes = l->host_total_bytes,
 		.d_collapse = l->host.d_collapse,
@@ -231,6 +271,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		g->has_prev = true;
 		return;
 	}
+	in.may_probe &= within_own_rate(l, g);
 	in.clamped = arbiter_clamps(&l->arbiter, &l->plan, &g->wish);
 	if (g->controlled)
 		controller_step(&g->ctl, &l->plan, group_config(l, g), g->policy, &in, &g->wish);
@@ -289,6 +330,15 @@ static void build_wants(struct loop *l)
 		w->is_size = true;
 		w->size = i;
 	}
+	for (unsigned i = 0; i < l->plan.n_shmem; i++) {
+		const struct plan_shmem *m = &l->plan.shmem[i];
+		bool off = m->size_kb > a->shmem_max_kb;
+
+		snprintf(want_add(l, thp_size_path(path, m->size_kb, "shmem_enabled"),
+				 off ? REASON_DROP_PRESSURE : REASON_START_VALUES,
+				 off ? a->shmem_cause : NULL)->value,
+			CHOICE_LEN, "%s", off ? "never" : m->base);
+	}
 	want_number(l, "khugepaged/max_ptes_none", a->max_ptes_none, a->ptes_reason, a->ptes_cause);
 	want_number(l, "khugepaged/defrag", a->khugepaged_defrag, a->defrag_reason, a->defrag_cause);
 	want_number(l, "khugepaged/scan_sleep_millisecs", a->scan_sleep_millisecs, a->scan_reason, NULL);
@@ -302,21 +352,33 @@ static void build_wants(struct loop *l)
 			"%s", a->defrag);
 }
 
-/* The rate limit bounds steps up only: a size that would go up keeps its word,
- * the way down is always open. */
+/* MaxChangesPerHour bounds steps up only: a size that would go up keeps its
+ * word, and the numbers beside it theirs; the way down is open. */
 static void hold_back_ups(struct loop *l, const struct arbiter *was)
 {
-	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
-		struct arbiter_size *z = &l->arbiter.size[i];
-		const struct plan_size *s = &l->plan.sizes[i];
+	struct arbiter *a = &l->arbiter;
+	bool down = false;
 
-		if (!s->managed || plan_strength(&l->plan, s, z->level) <=
-					   plan_strength(&l->plan, s, was->size[i].level))
+	for (unsigned i = 0; i < l->plan.n_sizes; i++) {
+		struct arbiter_size *z = &a->size[i];
+		const struct plan_size *s = &l->plan.sizes[i];
+		enum thp_mode is = plan_strength(&l->plan, s, z->level);
+		enum thp_mode before = plan_strength(&l->plan, s, was->size[i].level);
+
+		down |= s->managed && is < before;
+		if (!s->managed || is <= before)
 			continue;
 		z->level = was->size[i].level;
 		z->word = was->size[i].word;
 		z->reason = REASON_RATE_LIMITED;
 	}
+	if (down || a->max_ptes_none < was->max_ptes_none)
+		return;
+	a->max_ptes_none = was->max_ptes_none;
+	a->khugepaged_defrag = was->khugepaged_defrag;
+	a->scan_sleep_millisecs = was->scan_sleep_millisecs;
+	a->shmem_max_kb = was->shmem_max_kb;
+	a->defrag = was->defrag;
 }
 
 bool loop_decide(struct loop *l, bool held)
@@ -328,7 +390,7 @@ bool loop_decide(struct loop *l, bool held)
 	size_t n = 0;
 
 	l->foreign = false;
-	if (held)
+	if (held || !may_change(l))
 		return false;
 	votes = calloc(l->n_groups + 1, sizeof(*votes));
 	if (!votes)

@@ -77,7 +77,7 @@ struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path)
 void loop_group_remove(struct loop *l, struct loop_group *g);
 
 void loop_begin(struct loop *l, uint64_t now_usec);
-void loop_observe_host(struct loop *l, const struct hostrules_input *in);
+void loop_observe_host(struct loop *l, const struct hostrules_input *host_in);
 /* One sample of one group: the first only sets the start, each further one is
  * a step of its controller. */
 void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sample *s);

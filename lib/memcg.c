@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "cleanup.h"
 
@@ -15,20 +17,24 @@
 /* memory.stat has 60 to 80 keys of some 30 bytes; room for 1,000. */
 #define STAT_BYTES (32 * 1024)
 
-/* The group that is being read, and what went missing on the way. */
+/* One level of the hierarchy: where its files are. */
 struct reader {
-	int fd;         /* O_PATH of the group's directory */
-	bool not_found; /* some file gave ENOENT: absent, or the group is gone */
-	bool denied;    /* some file is there and may not be read */
+	int root_fd;
+	bool denied; /* some file is there and may not be read */
+	size_t len;  /* of the group's path and the slash behind it, 0 for the root */
+	char path[PATH_MAX + sizeof("memory.events.local")];
 };
 
 /* The length read; 0 = this file is not to be had and its fields stay absent
- * (*ret_why says why); negative = the sample is lost, -ENODEV when the group is. */
+ * (*ret_why says why); negative = the sample is lost, -ENODEV when the group is.
+ * ENOENT is both: still_there() tells in the end. */
 static ssize_t read_optional(
-	struct reader *r, int dirfd, const char *path, char *buf, size_t size, int *ret_why)
+	struct reader *r, const char *name, char *buf, size_t size, int *ret_why)
 {
-	ssize_t n = parse_read_at(dirfd, path, buf, size);
+	ssize_t n;
 
+	memcpy(r->path + r->len, name, strlen(name) + 1);
+	n = parse_read_attr_at(r->root_fd, r->path, buf, size);
 	*ret_why = 0;
 	if (n > 0)
 		return n;
@@ -39,9 +45,6 @@ static ssize_t read_optional(
 	case -ENOMEM:
 	case -EIO:
 		return n;
-	case -ENOENT:
-		r->not_found = true;
-		break;
 	case -EACCES:
 	case -EPERM:
 		r->denied = true;
@@ -51,12 +54,12 @@ static ssize_t read_optional(
 	return 0;
 }
 
-static int read_keyed(struct reader *r, const char *path, const struct flat_key *keys,
+static int read_keyed(struct reader *r, const char *name, const struct flat_key *keys,
 	size_t n_keys, struct memcg_sample *s)
 {
 	char buf[SMALL_BYTES];
 	int why;
-	ssize_t n = read_optional(r, r->fd, path, buf, sizeof(buf), &why);
+	ssize_t n = read_optional(r, name, buf, sizeof(buf), &why);
 
 	if (n < 0)
 		return (int)n;
@@ -68,26 +71,26 @@ static int read_keyed(struct reader *r, const char *path, const struct flat_key 
 
 /* A limit in bytes; VALUE_ABSENT when it is not to be had. */
 static int read_limit(
-	struct reader *r, int dirfd, const char *path, uint64_t mem_total_bytes, uint64_t *ret)
+	struct reader *r, const char *name, uint64_t mem_total_bytes, uint64_t *ret)
 {
 	char buf[SMALL_BYTES];
 	int why;
-	ssize_t n = read_optional(r, dirfd, path, buf, sizeof(buf), &why);
+	ssize_t n = read_optional(r, name, buf, sizeof(buf), &why);
 
 	if (n < 0)
 		return (int)n;
 	if (n == 0 || parse_limit(buf, ret) < 0)
 		*ret = VALUE_ABSENT;
-	else if (value_known(*ret) && value_known(mem_total_bytes) && mem_total_bytes > 0 &&
-		 (*ret - 1) / 16 >= mem_total_bytes)
+	else if (value_known(*ret) && *ret > 0 && value_known(mem_total_bytes) &&
+		 mem_total_bytes > 0 && (*ret - 1) / 16 >= mem_total_bytes)
 		*ret = VALUE_MAX;
 	return 0;
 }
 
 /* What is held, in bytes; a usage beyond every real value is not understood. */
-static int read_usage(struct reader *r, int dirfd, const char *path, uint64_t *ret)
+static int read_usage(struct reader *r, const char *name, uint64_t *ret)
 {
-	int e = read_limit(r, dirfd, path, VALUE_ABSENT, ret);
+	int e = read_limit(r, name, VALUE_ABSENT, ret);
 
 	if (e == 0 && !value_known(*ret))
 		*ret = VALUE_ABSENT;
@@ -97,7 +100,7 @@ static int read_usage(struct reader *r, int dirfd, const char *path, uint64_t *r
 static int read_psi(struct reader *r, struct memcg_sample *s)
 {
 	char buf[SMALL_BYTES];
-	ssize_t n = read_optional(r, r->fd, "memory.pressure", buf, sizeof(buf), &s->psi_errno);
+	ssize_t n = read_optional(r, "memory.pressure", buf, sizeof(buf), &s->psi_errno);
 
 	s->psi.some = s->psi.full = (struct psi_line){ VALUE_ABSENT, 0 };
 	if (n < 0)
@@ -161,28 +164,19 @@ static bool has_events(const struct memcg_events *e)
 	return value_known(e->max) || value_known(e->high) || value_known(e->oom_kill);
 }
 
-/* Pressure and events: all that a cheap look costs. Where the kernel has local
- * events they are enough, since deltas prefer them. */
-static int read_cheap(struct reader *r, bool both_events, struct memcg_sample *s)
+/* Pressure and hierarchical events: all that a cheap look costs. */
+static int read_cheap(struct reader *r, struct memcg_sample *s)
 {
-	int e;
+	int e = read_psi(r, s);
 
-	e = read_psi(r, s);
-	if (e == 0)
-		e = read_keyed(r, "memory.events.local", event_local_keys,
-			ELEMENTSOF(event_local_keys), s);
-	if (e < 0)
-		return e;
-	if (both_events || !has_events(&s->events_local))
-		e = read_keyed(r, "memory.events", event_keys, ELEMENTSOF(event_keys), s);
-	return e;
+	return e < 0 ? e : read_keyed(r, "memory.events", event_keys, ELEMENTSOF(event_keys), s);
 }
 
 static int read_stat(struct reader *r, struct memcg_sample *s)
 {
 	char buf[STAT_BYTES];
 	int why;
-	ssize_t n = read_optional(r, r->fd, "memory.stat", buf, sizeof(buf), &why);
+	ssize_t n = read_optional(r, "memory.stat", buf, sizeof(buf), &why);
 
 	if (n < 0)
 		return (int)n;
@@ -195,7 +189,7 @@ static int read_stat(struct reader *r, struct memcg_sample *s)
 static int read_own_limits(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
 	const struct {
-		const char *path;
+		const char *name;
 		uint64_t *value;
 	} limits[] = {
 		{ "memory.max", &s->max_bytes },
@@ -206,7 +200,7 @@ static int read_own_limits(struct reader *r, uint64_t mem_total_bytes, struct me
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
-		int e = read_limit(r, r->fd, limits[i].path, mem_total_bytes, limits[i].value);
+		int e = read_limit(r, limits[i].name, mem_total_bytes, limits[i].value);
 
 		if (e < 0)
 			return e;
@@ -223,58 +217,43 @@ static void narrow(struct memcg_sample *s, uint64_t limit, uint64_t usage)
 		s->margin_bytes = value_min(s->margin_bytes, value_sub(limit, usage));
 }
 
-/* "a/b/c" -> "a/b/" in @path, false when there is no ancestor below the root.
- * The root group has no limits (CFTYPE_NOT_ON_ROOT). */
-static bool cut_to_parent(char *path, size_t *len)
+/* "a/b/c/" -> "a/b/"; false when there is no ancestor below the root, which has
+ * no limits (CFTYPE_NOT_ON_ROOT). */
+static bool go_up(struct reader *r)
 {
-	while (*len > 0 && path[*len - 1] == '/')
-		--*len;
-	while (*len > 0 && path[*len - 1] != '/')
-		--*len;
-	path[*len] = '\0';
-	return *len > 0;
+	if (r->len > 0)
+		r->len--;
+	while (r->len > 0 && r->path[r->len - 1] != '/')
+		r->len--;
+	return r->len > 0;
 }
 
-/* @path has room for every name behind its first @len bytes (read_margin). */
-static const char *file_in(char *path, size_t len, const char *name)
+static int read_ancestor(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	memcpy(path + len, name, strlen(name) + 1);
-	return path;
-}
+	uint64_t max, high = VALUE_ABSENT, usage;
+	int e = read_limit(r, "memory.max", mem_total_bytes, &max);
 
-static int read_ancestor(struct reader *r, int root_fd, char *path, size_t len,
-	uint64_t mem_total_bytes, struct memcg_sample *s)
-{
-	uint64_t max, high, usage;
-	int e;
-
-	e = read_limit(r, root_fd, file_in(path, len, "memory.max"), mem_total_bytes, &max);
-	if (e < 0)
+	if (e == 0)
+		e = read_limit(r, "memory.high", mem_total_bytes, &high);
+	if (e < 0 || !value_known(value_min(max, high)))
 		return e;
-	e = read_limit(r, root_fd, file_in(path, len, "memory.high"), mem_total_bytes, &high);
-	if (e < 0)
-		return e;
-	if (!value_known(value_min(max, high)))
-		return 0;
-	e = read_usage(r, root_fd, file_in(path, len, "memory.current"), &usage);
+	e = read_usage(r, "memory.current", &usage);
 	if (e == 0)
 		narrow(s, value_min(max, high), usage);
 	return e;
 }
 
-static int read_margin(struct reader *r, int root_fd, const char *group, uint64_t mem_total_bytes,
-	struct memcg_sample *s)
+static int read_margin(
+	const struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	char path[PATH_MAX + sizeof("memory.current")];
-	size_t len = strlen(group);
+	struct reader up = *r;
 	uint64_t own = value_min(s->max_bytes, s->high_bytes);
 
 	s->limit_bytes = s->margin_bytes = VALUE_MAX;
 	if (value_known(own))
 		narrow(s, own, s->current_bytes);
-	memcpy(path, group, len + 1);
-	while (cut_to_parent(path, &len)) {
-		int e = read_ancestor(r, root_fd, path, len, mem_total_bytes, s);
+	while (go_up(&up)) {
+		int e = read_ancestor(&up, mem_total_bytes, s);
 
 		if (e < 0)
 			return e;
@@ -285,17 +264,19 @@ static int read_margin(struct reader *r, int root_fd, const char *group, uint64_
 	return 0;
 }
 
-static int read_full(struct reader *r, int root_fd, const char *path, uint64_t mem_total_bytes,
-	struct memcg_sample *s)
+static int read_full(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
 {
-	int e = read_usage(r, r->fd, "memory.current", &s->current_bytes);
+	int e = read_keyed(
+		r, "memory.events.local", event_local_keys, ELEMENTSOF(event_local_keys), s);
 
 	if (e == 0)
-		e = read_usage(r, r->fd, "memory.swap.current", &s->swap_current_bytes);
+		e = read_usage(r, "memory.current", &s->current_bytes);
+	if (e == 0)
+		e = read_usage(r, "memory.swap.current", &s->swap_current_bytes);
 	if (e == 0)
 		e = read_own_limits(r, mem_total_bytes, s);
 	if (e == 0)
-		e = read_margin(r, root_fd, path, mem_total_bytes, s);
+		e = read_margin(r, mem_total_bytes, s);
 	if (e == 0)
 		e = read_keyed(r, "memory.swap.events", swap_event_keys,
 			ELEMENTSOF(swap_event_keys), s);
@@ -324,57 +305,125 @@ static int check_path(const char *path)
 	return 0;
 }
 
-/* After an ENOENT: is the path still the directory that was opened? */
-static bool still_there(int root_fd, const char *path, uint64_t id)
+/* The directory's inode; VALUE_ABSENT when there is no such directory. */
+static int find_id(struct reader *r, uint64_t *ret_id)
 {
 	struct stat st;
 
-	return fstatat(root_fd, path, &st, 0) == 0 && st.st_ino == id;
+	r->path[r->len] = '\0'; /* the slash at the end refuses all but directories */
+	if (fstatat(r->root_fd, r->len > 0 ? r->path : ".", &st, 0) < 0) {
+		if (errno != ENOENT && errno != ENODEV && errno != ENOTDIR)
+			return -errno;
+		*ret_id = VALUE_ABSENT;
+		return 0;
+	}
+	*ret_id = st.st_ino;
+	return 0;
 }
 
-static int read_group(struct reader *r, int root_fd, const char *path, uint64_t mem_total_bytes,
-	struct memcg_sample *s)
+static bool is_cgroup2(int root_fd)
 {
-	int e = read_cheap(r, s->full_depth, s);
+	struct statfs fs;
+
+	return fstatfs(root_fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+static bool lists_memory(const char *controllers)
+{
+	static const char word[] = "memory", separators[] = " \n";
+
+	for (const char *s = controllers; *s;) {
+		size_t len = strcspn(s, separators);
+
+		if (len == strlen(word) && memcmp(s, word, len) == 0)
+			return true;
+		s += len;
+		s += strspn(s, separators);
+	}
+	return false;
+}
+
+/* Why there is nothing of memory in a directory that is there: the controller
+ * is not for this group, or the group is being made or removed just now, when
+ * its files come after the directory and go before it. */
+static int without_memory(struct reader *r)
+{
+	char buf[SMALL_BYTES];
+	int why;
+	ssize_t n;
+
+	if (r->len == 0)
+		return MEMCG_NO_MEMORY;
+	n = read_optional(r, "cgroup.controllers", buf, sizeof(buf), &why);
+	if (n < 0)
+		return n == -ENODEV ? MEMCG_GONE : (int)n;
+	if (r->denied)
+		return -EACCES;
+	/* Every live group has the file, but a tree made by hand may not. */
+	if (why == ENOENT && is_cgroup2(r->root_fd))
+		return MEMCG_GONE;
+	return n > 0 && lists_memory(buf) ? MEMCG_GONE : MEMCG_NO_MEMORY;
+}
+
+static int read_files(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
+{
+	int e = read_cheap(r, s);
 
 	if (e == 0 && s->full_depth)
-		e = read_full(r, root_fd, path, mem_total_bytes, s);
-	else if (e == 0 && !has_events(&s->events) && !has_events(&s->events_local))
-		e = read_usage(r, r->fd, "memory.current", &s->current_bytes);
-	if (e == -ENODEV || (r->not_found && !still_there(root_fd, path, s->id)))
+		return read_full(r, mem_total_bytes, s);
+	if (e == 0 && !has_events(&s->events))
+		e = read_usage(r, "memory.current", &s->current_bytes);
+	return e;
+}
+
+/* Who the group is gets asked after its files, so that one that was replaced
+ * meanwhile counts as new and no delta spans the two. A full sample is also
+ * used by itself, so there the answer must be the same before and after. */
+static int read_group(struct reader *r, uint64_t mem_total_bytes, struct memcg_sample *s)
+{
+	uint64_t id_before = VALUE_ABSENT;
+	int e, id_e;
+
+	if (s->full_depth) {
+		e = find_id(r, &id_before);
+		if (e < 0 || id_before == VALUE_ABSENT)
+			return e < 0 ? e : MEMCG_GONE;
+	}
+	e = read_files(r, mem_total_bytes, s);
+	id_e = find_id(r, &s->id);
+	if (e == -ENODEV)
+		return MEMCG_GONE;
+	if (id_e < 0)
+		return id_e;
+	if (s->id == VALUE_ABSENT || (s->full_depth && s->id != id_before))
 		return MEMCG_GONE;
 	if (e < 0)
 		return e;
 	if (!value_known(s->current_bytes) && !has_events(&s->events) &&
 		!has_events(&s->events_local))
-		return r->denied ? -EACCES : MEMCG_NO_MEMORY;
+		return without_memory(r);
 	return MEMCG_OK;
 }
 
 int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uint64_t now_usec,
 	uint64_t mem_total_bytes, struct memcg_sample *ret)
 {
-	_cleanup_close_ int fd = -1;
 	struct memcg_sample s;
-	struct stat st;
-	struct reader r = { 0 };
+	struct reader r;
 	int e = check_path(path);
 
 	if (e < 0)
 		return e;
-	if (!*path)
-		path = ".";
-	fd = openat(root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT || errno == ENODEV || errno == ENOTDIR ? MEMCG_GONE : -errno;
-	if (fstat(fd, &st) < 0)
-		return errno == ENODEV ? MEMCG_GONE : -errno;
-	r.fd = fd;
+	r.root_fd = root_fd;
+	r.denied = false;
+	r.len = strlen(path);
+	memcpy(r.path, path, r.len);
+	if (r.len > 0)
+		r.path[r.len++] = '/';
 	memset(&s, 0xff, sizeof(s)); /* VALUE_ABSENT throughout */
 	s.now_usec = now_usec;
-	s.id = st.st_ino;
 	s.full_depth = depth == MEMCG_FULL;
-	e = read_group(&r, root_fd, path, mem_total_bytes, &s);
+	e = read_group(&r, mem_total_bytes, &s);
 	if (e == MEMCG_OK)
 		*ret = s;
 	return e;
@@ -413,7 +462,8 @@ struct counter {
 	size_t sample; /* offset in struct memcg_sample */
 	size_t delta;  /* offset in struct memcg_delta */
 };
-#define COUNTER(field, d)                                                                          	{                                                                                          		offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d)              	}
+#define COUNTER(field, d) \
+	{ offsetof(struct memcg_sample, field), offsetof(struct memcg_delta, d) }
 static const struct counter counters[] = {
 	COUNTER(pgfault, d_pgfault),
 	COUNTER(pgmajfault, d_pgmajfault),

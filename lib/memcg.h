@@ -13,14 +13,15 @@
 
 enum memcg_result {
 	MEMCG_OK = 0,
-	MEMCG_GONE = 1,      /* the cgroup vanished at some step: drop the sample */
-	MEMCG_NO_MEMORY = 2, /* it has no memory.current and no memory.events */
+	MEMCG_GONE = 1,      /* the cgroup vanished at some step, or is only coming: drop the sample */
+	MEMCG_NO_MEMORY = 2, /* it has no memory.current and no memory.events, and is not to have
+				them (cgroup.controllers without memory, or the root) */
 };
 
 /* How much to read. The cheap look costs two small reads: memory.pressure and
- * memory.events.local (memory.events where the kernel has no local ones, and
- * memory.current to tell MEMCG_NO_MEMORY where it has neither). The full one
- * costs thirteen, and two or three for each ancestor below the root. */
+ * memory.events (and memory.current to tell MEMCG_NO_MEMORY where the latter is
+ * not to be had). The full one costs thirteen, and two or three for each
+ * ancestor below the root. */
 enum memcg_depth { MEMCG_CHEAP, MEMCG_FULL };
 
 struct memcg_events {
@@ -34,9 +35,9 @@ struct memcg_sample {
 	bool psi_off;      /* pressure file exists but reading says EOPNOTSUPP, or is absent */
 	int psi_errno;     /* 0, ENOENT, EOPNOTSUPP, EACCES, EINVAL (text not understood) ... */
 	struct psi psi;
-	struct memcg_events events_local; /* memory.events.local, absent before Linux 5.2 */
-	struct memcg_events events; /* hierarchical; a cheap look has these only without local ones */
+	struct memcg_events events; /* hierarchical */
 	/* ---- MEMCG_FULL only: after a cheap look all below is VALUE_ABSENT ---- */
+	struct memcg_events events_local; /* memory.events.local, absent before Linux 5.2 */
 	uint64_t current_bytes;
 	uint64_t max_bytes, high_bytes, low_bytes, min_bytes; /* this group's own */
 	uint64_t limit_bytes;  /* smallest min(max, high) over the group and its ancestors */
@@ -53,13 +54,16 @@ struct memcg_sample {
 
 /* Reads the group at @path (relative to @root_fd, no leading slash, "" is the
  * root, which has neither limits nor memory.current: MEMCG_NO_MEMORY). Returns
- * an enum memcg_result or a negative errno for anything that is neither
- * (EMFILE, EIO; EACCES when memory.current and memory.events may not be read;
- * EINVAL for an empty, "." or ".." component; ENAMETOOLONG from PATH_MAX - 15
- * up). @ret is whole on MEMCG_OK and untouched otherwise; a file that is not
- * there, not readable or not understood leaves its fields VALUE_ABSENT, as does
- * a memory.stat of 32 KiB or more. A limit from 2^63 - 64 KiB up, or above
- * @mem_total_bytes * 16 (0 or absent = not known), counts as none. */
+ * an enum memcg_result or a negative errno for anything that is neither:
+ * EMFILE, ENFILE, ENOMEM, EIO; EACCES when memory.current and memory.events may
+ * not be read; EINVAL for an empty, "." or ".." component; ENAMETOOLONG from
+ * PATH_MAX - 15 up. @ret is whole on MEMCG_OK and untouched otherwise.
+ *
+ * A file that is not there, not readable or not understood leaves its fields
+ * VALUE_ABSENT, as does a memory.stat of 32 KiB or more. A full sample is of one
+ * and the same group; a cheap one that was replaced while it was read bears the
+ * new group's id. A limit from 2^63 - 64 KiB up, or above @mem_total_bytes * 16
+ * (0 or absent = not known), counts as none. */
 int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uint64_t now_usec,
 	uint64_t mem_total_bytes, struct memcg_sample *ret);
 

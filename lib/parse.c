@@ -73,21 +73,36 @@ static int scan_u64(const char **pos, const char *end, uint64_t *ret)
 	return 0;
 }
 
+/* Nonblocking: a fifo in a fake tree must not stop the caller. */
+static int open_for_reading(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static ssize_t read_some(int fd, char *buf, size_t size)
+{
+	ssize_t n;
+
+	do {
+		n = read(fd, buf, size);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 ssize_t parse_read_at(int dirfd, const char *path, char *buf, size_t size)
 {
-	/* Nonblocking: a fifo in a fake tree must not stop the caller. */
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = open_for_reading(dirfd, path);
 	size_t len = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while (len < size) {
-		ssize_t n = read(fd, buf + len, size - len);
+		ssize_t n = read_some(fd, buf + len, size - len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return -errno;
+			return n;
 		if (n == 0) {
 			buf[len] = '\0';
 			return (ssize_t)len;
@@ -95,6 +110,22 @@ ssize_t parse_read_at(int dirfd, const char *path, char *buf, size_t size)
 		len += (size_t)n;
 	}
 	return -EFBIG;
+}
+
+ssize_t parse_read_attr_at(int dirfd, const char *path, char *buf, size_t size)
+{
+	_cleanup_close_ int fd = open_for_reading(dirfd, path);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = read_some(fd, buf, size);
+	if (n < 0)
+		return n;
+	if ((size_t)n == size)
+		return -EFBIG;
+	buf[n] = '\0';
+	return n;
 }
 
 int parse_u64(const char *s, uint64_t *ret)

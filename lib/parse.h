@@ -2,9 +2,9 @@
 /*
  * Parsers for the small text files of /sys, /proc and cgroup2: bounded buffers
  * in, plain structs out. Called by thp.c, memcg.c, host.c and the daemon; opens
- * files only in parse_read_at(). Never allocates, never logs, never trusts its
- * input: every parser has a fuzz target (tests/fuzz) seeded with files read
- * from real kernels.
+ * files only in parse_read_at() and parse_read_attr_at(). Never allocates, never
+ * logs, never trusts its input: every parser has a fuzz target (tests/fuzz)
+ * seeded with files read from real kernels.
  *
  * Errors: -EINVAL for text that is not of the form, -ERANGE for a number that
  * does not fit; the result is untouched then, unless said otherwise.
@@ -22,6 +22,10 @@
  * error). Never blocks. Returns the length or -errno: ENOENT and ENODEV mean the
  * file or its cgroup is gone, which is normal. */
 ssize_t parse_read_at(int dirfd, const char *path, char *buf, size_t size);
+
+/* The same in one read(2), for sysfs and cgroup files: kernfs shows an attribute
+ * in one piece (fs/kernfs/file.c, a single-record seq_file). Not for /proc. */
+ssize_t parse_read_attr_at(int dirfd, const char *path, char *buf, size_t size);
 
 /* One unsigned decimal, blanks around it allowed; -EINVAL, -ERANGE (2^64 up). */
 int parse_u64(const char *s, uint64_t *ret);

@@ -100,6 +100,24 @@ static void build_sizes(struct plan *p, const struct thp_tree *t, const struct c
 				&t->sizes[i].enabled, c, smallest_kb);
 }
 
+/* Only what is on can be taken away; nothing is ever raised here. */
+static void build_shmem(struct plan *p, const struct thp_tree *t, const struct config *c)
+{
+	uint64_t smallest_kb = t->n_sizes ? t->sizes[0].size_kb : t->pmd_kb;
+
+	for (unsigned i = 0; c->shmem && i < t->n_sizes; i++) {
+		const char *now = choice_value(&t->sizes[i].shmem_enabled);
+		struct plan_shmem *m = &p->shmem[p->n_shmem];
+
+		if (!now || !strcmp(now, "never") || !choice_lists(&t->sizes[i].shmem_enabled, "never") ||
+			!size_named(c, t->sizes[i].size_kb, p->pmd_kb, smallest_kb))
+			continue;
+		m->size_kb = t->sizes[i].size_kb;
+		snprintf(m->base, sizeof(m->base), "%s", now);
+		p->n_shmem++;
+	}
+}
+
 static void build_ladder(struct plan *p)
 {
 	uint64_t limit_kb = 0;
@@ -130,8 +148,9 @@ static void build_numbers(struct plan *p, const struct thp_tree *t, const struct
 			small_on = true;
 	p->ptes_two_values = t->mthp_collapse && small_on;
 	p->ptes_base = t->max_ptes_none;
-	if (value_known(c->max_ptes_none) && value_known(p->ptes_base))
-		p->ptes_base = value_min(p->ptes_base, c->max_ptes_none);
+	if (value_known(c->max_ptes_none) && value_known(p->ptes_base) && c->max_ptes_none < p->ptes_base)
+		/* A baseline in between is kept, a value of ours is one of the two. */
+		p->ptes_base = p->ptes_two_values ? 0 : c->max_ptes_none;
 	p->ptes_recent = p->ptes_base;
 	if (value_known(p->ptes_base) && !t->mthp_collapse)
 		p->ptes_recent = value_min(p->ptes_base, full * PTES_RECENT_NUM / PTES_RECENT_DEN);
@@ -184,6 +203,7 @@ void plan_build(const struct thp_tree *tree, const struct config *c, bool boot_n
 	if (value_known(mem_total_kb) && tree->pmd_kb > mem_total_kb / PMD_SHARE_MAX)
 		p.pmd_too_large_kb = tree->pmd_kb;
 	build_sizes(&p, tree, c);
+	build_shmem(&p, tree, c);
 	build_ladder(&p);
 	build_numbers(&p, tree, c);
 	build_defrag(&p, tree, c);

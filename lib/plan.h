@@ -29,6 +29,12 @@ struct plan_size {
 	bool lists_madvise, lists_inherit, lists_always, lists_never;
 };
 
+/* A size's shmem_enabled, steered only with Shmem=yes: its start value, or never. */
+struct plan_shmem {
+	uint64_t size_kb;
+	char base[CHOICE_LEN];
+};
+
 /* Rung r allows the sizes up to max_kb[r]; rung 0 allows none, the highest all. */
 #define PLAN_RUNGS_MAX 16
 
@@ -40,6 +46,8 @@ struct plan {
 	enum thp_mode top; /* baseline of the top-level switch */
 	unsigned n_sizes;  /* ascending */
 	struct plan_size sizes[THP_SIZES_MAX];
+	unsigned n_shmem; /* sizes whose shmem_enabled may be lowered */
+	struct plan_shmem shmem[THP_SIZES_MAX];
 	unsigned n_rungs;
 	uint64_t rung_max_kb[PLAN_RUNGS_MAX];
 	unsigned raise_rung; /* the loop raises sizes above their baseline up to this rung only */

@@ -11,8 +11,8 @@ static const struct {
 		"tasks stall on memory while the group is at its limit and anonymous memory returns "
 		"from swap: large folios are taken away until that ends" },
 	[REASON_DROP_BLOAT] = { "drop-bloat",
-		"memory grows by more than is touched while the group is at its limit: large folios "
-		"are taken away until that ends" },
+		"the group overflows its limit while memory grows by several pages per page fault: "
+		"large folios are taken away until that ends" },
 	[REASON_DROP_STRONG] = { "drop-strong",
 		"all tasks stall for much of the time and less than a twentieth of the limit is left" },
 	[REASON_EXONERATED] = { "exonerated",

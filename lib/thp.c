@@ -73,7 +73,7 @@ static uint64_t read_number(int dirfd, const char *path)
 	char buf[FILE_BYTES];
 	uint64_t v;
 
-	if (parse_read_at(dirfd, path, buf, sizeof(buf)) < 0 || parse_u64(buf, &v) < 0)
+	if (parse_read_attr_at(dirfd, path, buf, sizeof(buf)) < 0 || parse_u64(buf, &v) < 0)
 		return VALUE_ABSENT;
 	return value_known(v) ? v : VALUE_ABSENT;
 }
@@ -86,7 +86,7 @@ static bool read_choice(int dirfd, const char *path, struct choice *ret)
 	ssize_t r;
 
 	memset(ret, 0, sizeof(*ret));
-	r = parse_read_at(dirfd, path, buf, sizeof(buf));
+	r = parse_read_attr_at(dirfd, path, buf, sizeof(buf));
 	if (r == -EFBIG)
 		return false;
 	return r < 0 || parse_choice(buf, ret) == 0;
@@ -126,7 +126,7 @@ static DIR *open_listing(int dirfd, const char *path)
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (dir)
-		fd = -1;
+		take_fd(&fd);
 	return dir;
 }
 

@@ -1,157 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The actuator on a fake tree. The shim is compiled in: it makes the plain
- * files fail as sysfs does and records each open for writing and each write.
- */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "actuator.h"
-#include "../fixtures/errno-shim.c"
-#include "../fixtures/thp-tree.h"
-
-#define S16 "hugepages-16kB/enabled"
-#define S64 "hugepages-64kB/enabled"
-#define PTES "khugepaged/max_ptes_none"
-
-struct world {
-	struct tree tree;
-	struct baseline *baseline;
-	struct actuator *actuator;
-	unsigned warnings, foreign, adopted;
-	char last_warning[512], foreign_text[256];
-	char rules[128], log[128];
-};
-
-static void on_warn(const char *message, void *userdata)
-{
-	struct world *w = userdata;
-
-	w->warnings++;
-	snprintf(w->last_warning, sizeof(w->last_warning), "%s", message);
-}
-
-static void on_foreign(const char *path, const char *expected, const char *found, bool adopted, void *userdata)
-{
-	struct world *w = userdata;
-
-	w->foreign++;
-	w->adopted += adopted;
-	snprintf(w->foreign_text, sizeof(w->foreign_text), "%s %s->%s", path, expected, found);
-}
-
-static void start(struct world *w)
-{
-	static const struct actuator_ops ops = {.warn = on_warn, .foreign = on_foreign};
-	const char *warning = NULL;
-
-	assert_int_equal(baseline_open(w->tree.run, w->tree.root, &w->baseline, &warning), 0);
-	assert_null(warning);
-	assert_int_equal(actuator_new(w->tree.thp_fd, w->baseline, &ops, w, &w->actuator), 0);
-}
-
-static void stop(struct world *w)
-{
-	actuator_free(w->actuator);
-	baseline_free(w->baseline);
-}
-
-static int manage_all(struct world *w)
-{
-	for (size_t i = 0; i < TREE_FILES; i++) {
-		int r = actuator_manage(w->actuator, tree_files[i].path);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static void set_rules(struct world *w, const char *text)
-{
-	tree_write(w->rules, text);
-}
-
-static void clear_log(struct world *w)
-{
-	tree_write(w->log, "");
-}
-
-/* Lines of the log for operation @op that have @what. */
-static unsigned logged(struct world *w, const char *op, const char *what)
-{
-	char *text = strdup(tree_text(w->log)), *save = NULL;
-	size_t len = strlen(op);
-	unsigned n = 0;
-
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		n += !strncmp(line, op, len) && line[len] == '\t' && strstr(line, what);
-	free(text);
-	return n;
-}
-
-/* Nothing was opened for writing, the lock apart: no kernel file, no journal. */
-static bool untouched(struct world *w)
-{
-	return logged(w, "open-write", "") == logged(w, "open-write", "/lock\t") &&
-		logged(w, "write", "") == 0;
-}
-
-static int setup(void **state)
-{
-	struct world *w = calloc(1, sizeof(*w));
-
-	tree_new(&w->tree);
-	snprintf(w->rules, sizeof(w->rules), "%s/rules", w->tree.root);
-	snprintf(w->log, sizeof(w->log), "%s/log", w->tree.root);
-	set_rules(w, "");
-	clear_log(w);
-	setenv("MTHP_SHIM_RULES", w->rules, 1);
-	setenv("MTHP_SHIM_LOG", w->log, 1);
-	unsetenv("INVOCATION_ID");
-	start(w);
-	*state = w;
-	return manage_all(w);
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-
-	stop(w);
-	unsetenv("MTHP_SHIM_RULES");
-	unsetenv("MTHP_SHIM_LOG");
-	tree_free(&w->tree);
-	free(w);
-	return 0;
-}
-
-static enum actuator_result apply(struct world *w, const char *path, const char *value)
-{
-	return actuator_apply(w->actuator, path, value, NULL);
-}
-
-static const char *value_of(struct world *w, const char *path)
-{
-	static char value[BASELINE_VALUE_LEN];
-
-	return actuator_read(w->actuator, path, value, sizeof(value)) < 0 ? NULL : value;
-}
-
-static struct actuator_counts counts(struct world *w)
-{
-	struct actuator_counts c;
-
-	actuator_counts(w->actuator, &c);
-	return c;
-}
+/* The actuator on a fake tree: when it writes, what it refuses, whom it yields to. */
+#include "actuator_world.h"
 
 /* B09: nothing is opened for writing in steady state. */
 static void test_equal_is_not_written(void **state)
@@ -416,7 +265,8 @@ static void test_bad_requests(void **state)
 		"hugepages-64kB/defrag", "hugepages-64kB/stats/swpin", "khugepaged/full_scans",
 		"khugepaged/../enabled", "khugepaged/", "hugepages-64kB", "hugepages-64kb/enabled",
 		"hugepages-9999999999999kB/enabled"};
-	static const char *const numbers[] = {"", "-1", "010", "1\n", "99999999999999999999", "max"};
+	static const char *const numbers[] = {
+		"", "-1", "010", "1\n", "99999999999999999999", "max"};
 	struct world *w = *state;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -440,7 +290,7 @@ static void test_gone(void **state)
 	assert_int_equal(actuator_manage(w->actuator, "hugepages-32kB/enabled"), -ENOENT);
 	assert_int_equal(apply(w, "hugepages-32kB/enabled", "never"), ACTUATOR_REFUSED);
 	set_rules(w, "*/hugepages-64kB/enabled read ENODEV times 1\n"
-		"*/hugepages-64kB/enabled open-write ENOENT times 1\n");
+		     "*/hugepages-64kB/enabled open-write ENOENT times 1\n");
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_GONE);
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_GONE);
 	assert_null(baseline_written(w->baseline, S64));
@@ -532,7 +382,8 @@ static void test_foreign_value_is_the_wanted_one(void **state)
 
 	for (int reassert = 0; reassert < 2; reassert++) {
 		actuator_set_reassert(w->actuator, reassert);
-		tree_put(&w->tree, S64, reassert ? "[always] madvise never\n" : "always madvise [never]\n");
+		tree_put(&w->tree, S64,
+			reassert ? "[always] madvise never\n" : "always madvise [never]\n");
 		assert_int_equal(apply(w, S64, reassert ? "always" : "never"), ACTUATOR_FOREIGN);
 		assert_string_equal(baseline_get(w->baseline, S64), reassert ? "always" : "never");
 	}
@@ -683,7 +534,9 @@ static void test_read(void **state)
 
 	tree_put(&w->tree, "hugepages-128kB/enabled", "always [inherit] madvise never\n");
 	assert_string_equal(value_of(w, "hugepages-128kB/enabled"), "inherit");
-	assert_int_equal(actuator_read(w->actuator, "hugepages-256kB/enabled", value, sizeof(value)), -ENOENT);
+	assert_int_equal(
+		actuator_read(w->actuator, "hugepages-256kB/enabled", value, sizeof(value)),
+		-ENOENT);
 	assert_string_equal(value, "untouched");
 	assert_int_equal(actuator_read(w->actuator, S64, small, sizeof(small)), -ENOBUFS);
 	assert_string_equal(small, "abc");

@@ -596,7 +596,7 @@ static void half_request(void **state)
 	uint64_t begin;
 	json_t *j;
 
-	varlink_server_set_timeouts(s->server, 300, 30000);
+	varlink_server_set_timeouts(s->server, 1500, 30000);
 	idle = dial(s);
 	assert_works(s, idle);
 	half = dial(s);
@@ -613,12 +613,12 @@ static void half_request(void **state)
 	assert_string_equal(str(j, "parameters", "reason"), "not finished in time");
 	json_decref(j);
 	assert_closed(s, half);
-	assert_true(now_msec() - begin >= 290); /* libevent's clock ticks every 4 ms */
+	assert_true(now_msec() - begin >= 1490); /* libevent's clock ticks every 4 ms */
 	j = get(s, trickle);
 	assert_error(j, SERVICE "InvalidParameter");
 	json_decref(j);
 	assert_closed(s, trickle);
-	assert_true(now_msec() - begin < 1000);
+	assert_true(now_msec() - begin < 4000);
 	assert_works(s, idle);
 	close(idle);
 }
@@ -953,33 +953,6 @@ static void socket_path(void **state)
 	assert_null(second);
 }
 
-static void bytes_to_string(void **state)
-{
-	static const struct {
-		const char *bytes, *text;
-	} cases[] = {
-		{"", ""},
-		{"a\\x2db", "a\\x2db"},
-		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa7",
-			"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa7"},
-		{"\xff", "\\xff"},
-		{"a\xc3", "a\\xc3"},
-		{"\xc0\xaf", "\\xc0\\xaf"},
-		{"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},
-		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},
-		{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
-		{"\xf0\x9f\x90", "\\xf0\\x9f\\x90"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		json_t *j = varlink_bytes_string(cases[i].bytes);
-
-		assert_string_equal(json_string_value(j), cases[i].text);
-		json_decref(j);
-	}
-}
-
 /* Numbers are printed short, and a reply is one message with one NUL. */
 static void reply_text(void **state)
 {
@@ -1002,7 +975,6 @@ static void reply_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_to_string),
 		cmocka_unit_test(reply_text),
 		SERVER_TEST(service_interface),
 		SERVER_TEST(bad_requests),

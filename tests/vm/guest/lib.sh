@@ -64,7 +64,7 @@ thp_enabled_sizes() {
 
 # Every writable file below transparent_hugepage with its value, one per line.
 thp_snapshot() {
-	find $THP -type f ! -path '*/stats/*' | sort | while read -r thp_file; do
+	find $THP -type f -perm -200 ! -path '*/stats/*' | sort | while read -r thp_file; do
 		printf '%s: %s\n' "$thp_file" "$(cat "$thp_file")"
 	done
 }
@@ -94,4 +94,27 @@ wait_for() {
 		[ $wait_left -gt 0 ] || return 1
 		usleep 100000
 	done
+}
+
+# zram_fs SIZE DIR: a file system on a compressed block device of its own, mounted
+# at DIR. Reading it costs processor time only, so it repeats under icount, where
+# a real disk would answer in the host's time.
+zram_fs() {
+	zram_id=$(cat /sys/class/zram-control/hot_add) || die "no second zram device"
+	echo "$1" > "/sys/block/zram$zram_id/disksize" || die "zram disksize $1"
+	mke2fs -F -b 4096 "/dev/zram$zram_id" > /dev/null 2>&1 || die "mke2fs"
+	mkdir -p "$2" && mount -t ext4 "/dev/zram$zram_id" "$2" || die "mount $2"
+}
+
+# file_of_size FILE MIB: a file that compresses to about half.
+file_of_size() {
+	dd if=/dev/urandom of="$1" bs=64K count=8 2> /dev/null
+	dd if=/dev/zero bs=64K count=8 2> /dev/null >> "$1"
+	file_mib=1
+	while [ $file_mib -lt "$2" ]; do
+		dd if="$1" bs=1M count=1 2> /dev/null >> "$1.more"
+		file_mib=$((file_mib + 1))
+	done
+	[ ! -e "$1.more" ] || { cat "$1.more" >> "$1"; rm "$1.more"; }
+	sync
 }

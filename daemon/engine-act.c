@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * From wants to files and back: which files are steered, what stands in them,
+ * what was written and why, and what somebody else changed meanwhile.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "engine-internal.h"
+#include "log.h"
+
+static const char *const number_files[] = {
+	"khugepaged/max_ptes_none",
+	"khugepaged/defrag",
+	"khugepaged/scan_sleep_millisecs",
+	"shrink_underused",
+};
+
+const char *engine_wanted(struct engine *e, const char *path)
+{
+	const struct loop_want *w = loop_want_for(e->loop, path);
+	const struct engine_knob *k = engine_knob(e, path);
+
+	/* A hold wants what stands. */
+	if (w && k && engine_held(e))
+		return k->stands;
+	return w ? w->value : NULL;
+}
+
+struct engine_knob *engine_knob(struct engine *e, const char *path)
+{
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		if (!strcmp(e->knobs[i].path, path))
+			return &e->knobs[i];
+	return NULL;
+}
+
+static void on_warn(const char *message, void *userdata)
+{
+	(void)userdata;
+	log_warning("%s", message);
+}
+
+static void on_foreign(
+	const char *path, const char *expected, const char *found, bool adopted, void *userdata)
+{
+	struct engine *e = userdata;
+	struct engine_knob *k = engine_knob(e, path);
+
+	log_warning("%s holds %s instead of %s: changed by somebody else, %s", path, found, expected,
+		adopted ? "taken over as the new baseline" : "writing ours again");
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->drift)
+			e->observers[i]->drift(path, expected, found, e->observers[i]->userdata);
+	if (!adopted)
+		return;
+	if (k)
+		snprintf(k->stands, sizeof(k->stands), "%s", found);
+	e->replan = true;
+}
+
+static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
+
+static void manage(struct engine *e, const char *path)
+{
+	struct engine_knob *k;
+	int r = actuator_manage(e->actuator, path);
+
+	if (r == -ENOENT || e->n_knobs == sizeof(e->knobs) / sizeof(e->knobs[0]))
+		return;
+	k = &e->knobs[e->n_knobs++];
+	*k = (struct engine_knob){ .broken = r < 0 };
+	snprintf(k->path, sizeof(k->path), "%s", path);
+	if (r == 0)
+		r = actuator_read(e->actuator, path, k->stands, sizeof(k->stands));
+	if (r < 0) {
+		k->broken = true;
+		engine_degrade(e, "unparseable", "%s cannot be understood (%s): it is left alone", path,
+			strerror(-r));
+	}
+}
+
+/* The tree as it was before mthpd: what stands now, with the journaled
+ * baseline where we wrote. */
+static void select_token(struct choice *c, const char *token)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		if (!strcmp(c->token[i], token))
+			c->selected = i;
+}
+
+static void base_choice(struct engine *e, const char *path, struct choice *c)
+{
+	const char *base = baseline_get(e->baseline, path);
+
+	if (base)
+		select_token(c, base);
+}
+
+static void base_number(struct engine *e, const char *path, uint64_t *v)
+{
+	const char *base = baseline_get(e->baseline, path);
+
+	if (base)
+		parse_u64(base, v);
+}
+
+static void load_tree(struct engine *e)
+{
+	struct thp_tree *t = &e->tree_base;
+	char path[THP_PATH_MAX];
+
+	for (unsigned i = 0; i < t->n_sizes; i++) {
+		base_choice(e, thp_size_path(path, t->sizes[i].size_kb, "enabled"), &t->sizes[i].enabled);
+		base_choice(e, thp_size_path(path, t->sizes[i].size_kb, "shmem_enabled"),
+			&t->sizes[i].shmem_enabled);
+	}
+	base_choice(e, "enabled", &t->enabled);
+	base_choice(e, "defrag", &t->defrag);
+	base_number(e, "khugepaged/max_ptes_none", &t->max_ptes_none);
+	base_number(e, "khugepaged/defrag", &t->khugepaged_defrag);
+	base_number(e, "khugepaged/scan_sleep_millisecs", &t->scan_sleep_millisecs);
+	base_number(e, "shrink_underused", &t->shrink_underused);
+}
+
+static void make_plan(struct engine *e, struct plan *p)
+{
+	load_tree(e);
+	plan_build(&e->tree_base, e->config, e->caps.boot_never, e->host_now.mem_total_kb, p);
+}
+
+static void warn_about_sizes(struct engine *e)
+{
+	const struct config *c = e->config;
+	uint64_t smallest = e->tree_base.n_sizes ? e->tree_base.sizes[0].size_kb : e->tree_base.pmd_kb;
+
+	for (unsigned i = 0; !c->all_sizes && i < c->n_sizes; i++) {
+		uint64_t kb = config_size_kb(&c->sizes[i], e->tree_base.pmd_kb, smallest);
+		bool known = kb == e->tree_base.pmd_kb;
+
+		for (unsigned j = 0; j < e->tree_base.n_sizes; j++)
+			known |= e->tree_base.sizes[j].size_kb == kb;
+		if (!known)
+			log_warning("Sizes= names %" PRIu64 "K, which this kernel does not have", kb);
+	}
+	if (value_known(c->max_ptes_none) && c->max_ptes_none >= e->tree_base.pmd_nr)
+		log_warning("MaxPtesNone=%" PRIu64 " is above the maximum here, %" PRIu64,
+			c->max_ptes_none, e->tree_base.pmd_nr - 1);
+}
+
+static void warn_about_plan(struct engine *e)
+{
+	const struct plan *p = &e->loop->plan;
+
+	if (p->ptes_two_values && value_known(p->ptes_base) && p->ptes_base &&
+		p->ptes_base != p->pmd_nr - 1)
+		log_warning("max_ptes_none=%" PRIu64 " is kept, but this kernel collapses to sizes "
+			    "below the PMD only at 0 or %" PRIu64, p->ptes_base, p->pmd_nr - 1);
+	if (p->pmd_too_large_kb)
+		log_warning("the PMD size, %" PRIu64 " MiB, is large against this host's memory: "
+			    "madvise at most for it unless MaxMode=always", p->pmd_too_large_kb / 1024);
+	if (p->boot_never)
+		log_info("transparent_hugepage=never on the kernel command line: nothing is raised");
+}
+
+int engine_act_init(struct engine *e)
+{
+	char path[THP_PATH_MAX];
+	struct plan p;
+	int r = actuator_new(e->thp_fd, e->baseline, &ops, e, &e->actuator);
+
+	if (r < 0)
+		return r;
+	actuator_set_dry_run(e->actuator, e->dry_run);
+	actuator_set_reassert(e->actuator, e->config->foreign == FOREIGN_REASSERT);
+	for (unsigned i = 0; i < e->tree_base.n_sizes; i++)
+		if (e->tree_base.sizes[i].enabled.n || e->tree_base.sizes[i].enabled_unparseable)
+			manage(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "enabled"));
+	for (unsigned i = 0; e->config->shmem && i < e->tree_base.n_sizes; i++)
+		if (e->tree_base.sizes[i].shmem_enabled.n)
+			manage(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "shmem_enabled"));
+	if (!e->tree_base.per_size)
+		manage(e, "enabled");
+	manage(e, "defrag");
+	for (size_t i = 0; i < sizeof(number_files) / sizeof(number_files[0]); i++)
+		manage(e, number_files[i]);
+	if (actuator_probe(e->actuator) < 0)
+		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
+	e->caps.writable = !actuator_read_only(e->actuator);
+	make_plan(e, &p);
+	e->loop = loop_new(e->config, &p, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), engine_now_usec());
+	if (!e->loop)
+		return -ENOMEM;
+	warn_about_sizes(e);
+	warn_about_plan(e);
+	return 0;
+}
+
+void engine_replan(struct engine *e)
+{
+	struct plan p;
+
+	make_plan(e, &p);
+	if (loop_reconfigure(e->loop, e->config, &p) < 0)
+		log_err("out of memory: the old plan stands");
+	e->replan = false;
+	e->replanned = true;
+}
+
+/* ---- writing ----------------------------------------------------------- */
+
+static void publish(struct engine *e, const struct decision *d)
+{
+	char text[512], some[16], margin[24];
+
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->decision)
+			e->observers[i]->decision(d, e->observers[i]->userdata);
+	decision_to_text(d, text, sizeof(text));
+	if (!getenv("JOURNAL_STREAM") || *e->root) {
+		log_info("%s", text);
+		return;
+	}
+	snprintf(some, sizeof(some), "%.3f", d->some);
+	snprintf(margin, sizeof(margin), "%" PRIu64, d->margin_bytes);
+	sd_journal_send("MESSAGE=%s", text, "MESSAGE_ID=7d2c5b0ce2f14a6c9b6a4a1f0e8d3c55",
+		"PRIORITY=6", "SYSLOG_IDENTIFIER=mthpd", "MTHPD_CGROUP=%s", d->group, "MTHPD_KNOB=%s", d->knob,
+		"MTHPD_OLD=%s", d->old_value, "MTHPD_NEW=%s", d->new_value, "MTHPD_REASON=%s",
+		reason_word(d->reason), "MTHPD_SOME=%s", d->some >= 0 ? some : "",
+		"MTHPD_MARGIN=%s", value_known(d->margin_bytes) ? margin : "", NULL);
+}
+
+static void describe_cause(const struct engine *e, const struct loop_want *w, struct decision *d)
+{
+	d->some = d->full = -1;
+	d->margin_bytes = d->refault_per_sec = VALUE_ABSENT;
+	for (size_t i = 0; i < e->loop->n_groups; i++)
+		if (e->loop->groups[i] != w->cause && e->loop->groups[i]->wish.hurt)
+			d->others++;
+	if (!w->cause)
+		return;
+	history_set_group(d, w->cause->path);
+	d->some = w->cause->ctl.some;
+	d->full = w->cause->ctl.full;
+	d->margin_bytes = w->cause->ctl.margin_bytes;
+	d->refault_per_sec = (uint64_t)w->cause->ctl.refault_per_sec;
+}
+
+static uint64_t realtime_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* A PMD-sized switch that leaves never starts khugepaged, which raises
+ * vm.min_free_kbytes; that is not ours to undo, but it must be known. */
+static void report_side_effect(struct engine *e, const char *path)
+{
+	char buf[64];
+	uint64_t v;
+
+	if (parse_read_at(e->root_fd, "proc/sys/vm/min_free_kbytes", buf, sizeof(buf)) < 0 ||
+		parse_u64(buf, &v) < 0)
+		return;
+	if (value_known(e->min_free_kbytes) && v != e->min_free_kbytes)
+		log_info("after the change of %s, vm.min_free_kbytes went from %" PRIu64 " to %" PRIu64
+			 " (the kernel's own doing when khugepaged starts or stops)",
+			path, e->min_free_kbytes, v);
+	e->min_free_kbytes = v;
+}
+
+static const char *outcome_word(enum actuator_result r)
+{
+	switch (r) {
+	case ACTUATOR_WRITTEN:
+		return "written";
+	case ACTUATOR_DRY:
+		return "dry-run";
+	case ACTUATOR_READONLY:
+		return "read-only";
+	case ACTUATOR_SAME:
+	case ACTUATOR_FOREIGN:
+	case ACTUATOR_GONE:
+	case ACTUATOR_REFUSED:
+	default:
+		return "refused";
+	}
+}
+
+/* True when something was written (or would have been). */
+static bool apply_one(struct engine *e, const struct loop_want *w)
+{
+	struct engine_knob *k = engine_knob(e, w->path);
+	struct decision d = { .realtime_usec = realtime_usec(), .reason = w->reason };
+	char old_value[BASELINE_VALUE_LEN] = "";
+	enum actuator_result r;
+
+	if (!k || k->broken || !strcmp(k->stands, w->value))
+		return false;
+	snprintf(d.old_value, sizeof(d.old_value), "%s", k->stands);
+	r = actuator_apply(e->actuator, w->path, w->value, old_value);
+	if (r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
+		return false;
+	if (r == ACTUATOR_READONLY && e->caps.writable) {
+		e->caps.writable = false;
+		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
+	}
+	/* Refused values are remembered as standing: one attempt, no storm. */
+	snprintf(k->stands, sizeof(k->stands), "%s", w->value);
+	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED)
+		return false;
+	snprintf(d.knob, sizeof(d.knob), "%s", w->path);
+	snprintf(d.new_value, sizeof(d.new_value), "%s", w->value);
+	d.outcome = outcome_word(r);
+	describe_cause(e, w, &d);
+	publish(e, history_add(&e->history, &d));
+	if (r == ACTUATOR_WRITTEN && w->is_size)
+		report_side_effect(e, w->path);
+	return true;
+}
+
+/* A file that is no longer steered (Sizes= was narrowed) does not keep our value. */
+static bool give_back(struct engine *e, const struct engine_knob *k)
+{
+	struct loop_want w = { .reason = REASON_NOT_MANAGED };
+
+	if (loop_want_for(e->loop, k->path) || !baseline_written(e->baseline, k->path))
+		return false;
+	snprintf(w.path, sizeof(w.path), "%s", k->path);
+	snprintf(w.value, sizeof(w.value), "%s", baseline_get(e->baseline, k->path));
+	return apply_one(e, &w);
+}
+
+void engine_apply(struct engine *e)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < e->loop->n_wants; i++)
+		any |= apply_one(e, &e->loop->wants[i]);
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		any |= give_back(e, &e->knobs[i]);
+	if (any) {
+		loop_applied(e->loop, e->loop->now_usec);
+		engine_tell_changed(e);
+	}
+	if (e->replan) {
+		e->loop->foreign = true;
+		engine_replan(e);
+	}
+}
+
+/* ---- what others do ---------------------------------------------------- */
+
+static void audit_top(struct engine *e)
+{
+	char buf[256];
+	struct choice c;
+
+	if (!e->tree_base.per_size)
+		return; /* it is one of the steered files then */
+	if (parse_read_at(e->thp_fd, "enabled", buf, sizeof(buf)) < 0 || parse_choice(buf, &c) < 0)
+		return;
+	if (!strcmp(choice_value(&c), choice_value(&e->tree_base.enabled)
+				? choice_value(&e->tree_base.enabled) : ""))
+		return;
+	log_info("the top-level switch is %s now: ceilings are computed anew", choice_value(&c));
+	e->tree_base.enabled = c;
+	e->replan = true;
+}
+
+void engine_audit_files(struct engine *e)
+{
+	const char *path;
+	char joined[100] = "";
+
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		if (!e->knobs[i].broken)
+			actuator_audit(e->actuator, e->knobs[i].path);
+	audit_top(e);
+	for (unsigned i = 0; (path = actuator_conflict(e->actuator, i)); i++) {
+		size_t n = strlen(joined);
+
+		snprintf(joined + n, sizeof(joined) - n, "%s%s", n ? ", " : "", path);
+	}
+	if (*joined)
+		engine_degrade(e, "conflict", "another program keeps changing %s: left to it", joined);
+	if (e->replan) {
+		e->loop->foreign = true;
+		engine_replan(e);
+	}
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which groups are looked at, and when: quiet groups cost nothing but their
+ * watches; one that something happened to is engaged (has a loop_group and is
+ * sampled in every tick) until it is quiet and has nothing left to remember.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine-internal.h"
+#include "log.h"
+
+static uint64_t threshold_usec(const struct engine *e, const struct node *n)
+{
+	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
+	double share = p ? p->controller.pressure_high : e->config->controller.pressure_high;
+	uint64_t t = (uint64_t)(share * (double)e->config->psi_window_usec);
+
+	return t ? t : 1;
+}
+
+static void note_psi(struct engine *e, int psi_errno)
+{
+	if (!psi_errno) {
+		e->caps.triggers = 1;
+		e->caps.trigger_window_usec = e->config->psi_window_usec;
+		return;
+	}
+	if (e->caps.triggers < 0)
+		e->caps.triggers = 0;
+	if (e->psi_said)
+		return;
+	e->psi_said = true;
+	if (psi_errno == EOPNOTSUPP || psi_errno == ENOENT)
+		return; /* said with the capability itself */
+	if (psi_errno == EMFILE || psi_errno == ENFILE)
+		engine_degrade(e, "descriptors",
+			"not every group can have a pressure trigger: the rest is polled; "
+			"raise LimitNOFILE=");
+	else
+		engine_degrade(e, "triggers", "pressure triggers are refused (%s): pressure is polled",
+			strerror(psi_errno));
+}
+
+static unsigned parts_for(const struct engine *e, const struct node *n)
+{
+	unsigned parts = WATCH_CHILDREN;
+
+	/* Plain files under --root announce nothing that can be relied on. */
+	if (n->kind == NODE_UNIT && !n->own && !*e->root) {
+		parts |= WATCH_EVENTS;
+		if (e->caps.psi == PSI_OK)
+			parts |= WATCH_PRESSURE;
+	}
+	return parts;
+}
+
+static void watch_node(struct engine *e, struct node *n)
+{
+	unsigned parts = parts_for(e, n);
+	int psi_errno = 0, r;
+
+	if (!e->watch || n->watched == parts)
+		return;
+	if (n->watched)
+		watch_remove_group(e->watch, n->token);
+	r = watch_add_group(e->watch, n->token, n->path, parts, threshold_usec(e, n),
+		e->config->psi_window_usec, &psi_errno);
+	n->watched = r > 0 ? (unsigned char)r : 0;
+	if (parts & WATCH_PRESSURE)
+		note_psi(e, psi_errno);
+	/* New groups below one that is not watched have to be looked for. */
+	if (r >= 0 && !(r & WATCH_CHILDREN))
+		e->polling = e->rescan = true;
+	/* Without any announcement of trouble the group has to be polled. */
+	if (r >= 0 && n->kind == NODE_UNIT && !n->own && !(r & (WATCH_PRESSURE | WATCH_EVENTS)))
+		e->polling = true;
+}
+
+static void note_events(struct node *n, const struct memcg_sample *s)
+{
+	n->last_max = value_or(s->events.max, 0);
+	n->last_oom_kill = value_or(s->events.oom_kill, 0);
+	n->events_known = true;
+}
+
+static void wind_back(uint64_t *counter, uint64_t by)
+{
+	if (value_known(*counter))
+		*counter = value_sub(*counter, by);
+}
+
+/* The first sample of a group that was woken by its limit comes after the fact:
+ * what happened since the last look belongs to the first step. */
+static void restore_events(const struct node *n, struct memcg_sample *s)
+{
+	uint64_t max = value_sub(s->events.max, n->last_max);
+	uint64_t oom_kill = value_sub(s->events.oom_kill, n->last_oom_kill);
+
+	if (!n->events_known)
+		return;
+	wind_back(&s->events.max, max);
+	wind_back(&s->events_local.max, max);
+	wind_back(&s->events.oom_kill, oom_kill);
+	wind_back(&s->events_local.oom_kill, oom_kill);
+}
+
+static void let_go(struct engine *e, struct node *n)
+{
+	if (!n->group)
+		return;
+	if (n->group->has_prev)
+		note_events(n, &n->group->prev);
+	loop_group_remove(e->loop, n->group);
+	n->group = NULL;
+}
+
+void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
+{
+	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
+	bool fresh = !n->group;
+
+	if (n->kind != NODE_UNIT || n->own || (p && !p->controlled))
+		return;
+	if (fresh) {
+		n->group = loop_group_add(e->loop, n->id, n->path);
+		if (!n->group)
+			return;
+		n->group->owner = n;
+	}
+	n->engaged_until_usec = now_usec + ENGAGE_USEC;
+	n->next_look_usec = 0;
+	if (fresh && e->ready) {
+		struct memcg_sample s;
+
+		/* The first look only sets the start: the sooner the better. */
+		if (engine_peek(e, n, &s) == MEMCG_OK) {
+			restore_events(n, &s);
+			e->loop->now_usec = now_usec;
+			loop_observe(e->loop, n->group, &s);
+		}
+	}
+	if (fresh)
+		engine_sample_first(e, n->group);
+	engine_schedule(e);
+}
+
+static void on_changed(struct node *n, void *userdata)
+{
+	struct engine *e = userdata;
+
+	watch_node(e, n);
+	if (n->kind != NODE_UNIT) {
+		let_go(e, n);
+		return;
+	}
+	e->cgroups_seen++;
+	/* A new group is where fresh memory is about to be used. Those of the start
+	 * are looked at some at a time, once the engine runs. */
+	n->events_known |= e->ready; /* made while we run: it starts at 0 */
+	if (e->ready && e->loop->n_groups < ENGAGED_MAX)
+		engine_engage(e, n, engine_now_usec());
+}
+
+static void on_removed(struct node *n, void *userdata)
+{
+	struct engine *e = userdata;
+
+	let_go(e, n);
+	if (e->watch && n->watched)
+		watch_remove_group(e->watch, n->token);
+}
+
+static const struct tree_ops tree_ops = { .changed = on_changed, .removed = on_removed };
+
+static void on_pressure(uint64_t token, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+
+	e->wakeups++;
+	if (n)
+		engine_engage(e, n, engine_now_usec());
+}
+
+static void on_gone(uint64_t token, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+
+	if (n && n->parent)
+		tree_child_removed(e->tree, n->parent, n->name);
+}
+
+/* Somebody wrote cgroup.pressure=0: the group lives, its pressure is not told. */
+static void on_pressure_lost(uint64_t token, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+
+	if (!n)
+		return;
+	log_debug("%s: pressure is switched off for this group; its events still count", n->path);
+	n->watched &= (unsigned char)~WATCH_PRESSURE;
+}
+
+static void on_child(uint64_t token, const char *name, bool created, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+
+	if (!n)
+		return;
+	if (created)
+		tree_child_created(e->tree, n, name);
+	else
+		tree_child_removed(e->tree, n, name);
+}
+
+static void on_overflow(void *userdata)
+{
+	struct engine *e = userdata;
+
+	log_debug("inotify queue overflowed: the whole tree is read again");
+	tree_scan(e->tree, tree_root(e->tree));
+}
+
+static const struct watch_ops watch_ops = {
+	.pressure = on_pressure,
+	.events = on_pressure,
+	.gone = on_gone,
+	.pressure_lost = on_pressure_lost,
+	.child = on_child,
+	.overflow = on_overflow,
+};
+
+int engine_groups_init(struct engine *e)
+{
+	struct node *root;
+	int r;
+
+	if (e->cg_fd < 0)
+		return 0;
+	e->tree = tree_new(e->cg_fd, e->config, e->caps.own_cgroup, &tree_ops, e);
+	if (!e->tree)
+		return -ENOMEM;
+	e->polling = *e->root != '\0';
+	r = watch_new(e->base, e->cg_fd, &watch_ops, e, &e->watch);
+	if (r < 0) {
+		engine_degrade(e, "inotify", "cgroups cannot be watched (%s): they are polled", strerror(-r));
+		e->polling = true;
+	}
+	root = tree_root(e->tree);
+	watch_node(e, root);
+	tree_scan(e->tree, root);
+	return 0;
+}
+
+void engine_groups_free(struct engine *e)
+{
+	tree_free(e->tree);
+	e->tree = NULL;
+	watch_free(e->watch);
+	e->watch = NULL;
+}
+
+void engine_rearm_triggers(struct engine *e)
+{
+	if (!e->watch || !e->tree)
+		return;
+	for (struct node *n = tree_root(e->tree); n; n = tree_next(n))
+		if (n->watched & WATCH_PRESSURE)
+			watch_rearm(e->watch, n->token, n->path, threshold_usec(e, n),
+				e->config->psi_window_usec);
+}
+
+/* ---- looking ----------------------------------------------------------- */
+
+/* The machine as one group, where there is no cgroup v2 to tell them apart. */
+static int sample_machine(struct engine *e, struct memcg_sample *s)
+{
+	const struct host_sample *h = &e->host_now;
+
+	memset(s, 0xff, sizeof(*s)); /* everything VALUE_ABSENT */
+	s->now_usec = h->now_usec;
+	s->id = 1;
+	s->full_depth = true;
+	s->psi_off = h->psi_errno != 0;
+	s->psi_errno = h->psi_errno;
+	s->psi = h->psi;
+	s->current_bytes = value_sub(h->mem_total_kb, h->mem_available_kb) * 1024;
+	s->limit_bytes = h->mem_total_kb * 1024;
+	s->margin_bytes = h->mem_available_kb * 1024; /* page cache that can go is in it already */
+	s->swap_current_bytes = value_sub(h->swap_total_kb, h->swap_free_kb) * 1024;
+	s->pgfault = h->pgfault;
+	s->pgmajfault = h->pgmajfault;
+	s->refault_anon = h->refault_anon;
+	s->thp_fault_alloc = h->thp_fault_alloc;
+	s->thp_collapse_alloc = h->thp_collapse_alloc;
+	/* There is no limit to hit; direct reclaim is the nearest thing. */
+	s->events.max = h->allocstall;
+	return MEMCG_OK;
+}
+
+int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret)
+{
+	if (n == e->host)
+		return sample_machine(e, ret);
+	return memcg_sample_read(e->cg_fd, n->path, MEMCG_FULL, engine_now_usec(),
+		value_known(e->host_now.mem_total_kb) ? e->host_now.mem_total_kb * 1024 : VALUE_ABSENT, ret);
+}
+
+static void vanished(struct engine *e, struct node *n)
+{
+	if (n->parent)
+		tree_child_removed(e->tree, n->parent, n->name);
+}
+
+static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
+{
+	struct memcg_sample s;
+	uint64_t wake;
+	int r = engine_peek(e, n, &s);
+
+	if (r == MEMCG_GONE) {
+		vanished(e, n);
+		return;
+	}
+	if (r != MEMCG_OK) {
+		n->next_look_usec = now_usec + ENGAGE_USEC;
+		return;
+	}
+	/* A unit with groups below it speaks for them: their limits count as well. */
+	if (n->child)
+		memset(&s.events_local, 0xff, sizeof(s.events_local));
+	loop_observe(e->loop, n->group, &s);
+	wake = controller_wake_usec(&n->group->ctl, now_usec);
+	n->next_look_usec = now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ? 0 : wake;
+	if (n == e->host && n->next_look_usec == VALUE_ABSENT)
+		n->next_look_usec = now_usec + HOST_POLL_USEC;
+}
+
+/* A cheap look at a group that nothing watches: pressure above the low mark or
+ * a counter of its limits that moved engages it. False when it is gone. */
+static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
+{
+	struct memcg_sample s;
+	const struct memcg_events *ev;
+	uint64_t total, events, stall;
+	bool seen = n->polled;
+	int r = memcg_sample_read(e->cg_fd, n->path, MEMCG_CHEAP, now_usec, VALUE_ABSENT, &s);
+
+	if (r == MEMCG_GONE) {
+		vanished(e, n);
+		return false;
+	}
+	if (r != MEMCG_OK)
+		return true;
+	total = value_or(s.psi.some.total_usec, 0);
+	ev = value_known(s.events_local.max) ? &s.events_local : &s.events;
+	events = value_or(ev->high, 0) + value_or(ev->max, 0) + value_or(ev->oom_kill, 0);
+	stall = value_sub(total, n->last_pressure_usec);
+	n->polled = true;
+	if (seen &&
+		((double)stall > e->config->controller.pressure_low * (double)e->config->interval_usec ||
+			events > n->last_events))
+		engine_engage(e, n, now_usec);
+	n->last_pressure_usec = total;
+	n->last_events = events;
+	return true;
+}
+
+static bool out_of_time(uint64_t start_usec)
+{
+	return engine_now_usec() - start_usec > TICK_BUDGET_USEC;
+}
+
+static void poll_groups(struct engine *e, uint64_t now_usec)
+{
+	struct node *n = tree_root(e->tree), *after;
+	uint64_t start_usec = engine_now_usec();
+	unsigned passed = 0, skip = e->poll_skip;
+
+	if (!e->watch || e->rescan)
+		tree_scan(e->tree, n);
+	if (*e->root)
+		tree_recheck_no_memory(e->tree, 100);
+	e->poll_skip = 0;
+	while (n) {
+		after = tree_next_beside(n);
+		/* Where the last tick ran out of time this one goes on. */
+		if (passed++ < skip) {
+			n = tree_next(n);
+			continue;
+		}
+		if (out_of_time(start_usec)) {
+			e->poll_skip = passed - 1;
+			return;
+		}
+		if (n->kind == NODE_UNIT && !n->own && !n->group &&
+			!(n->watched & (WATCH_PRESSURE | WATCH_EVENTS)) && !poll_one(e, n, now_usec))
+			n = after; /* it is gone, with all that was below it */
+		else
+			n = tree_next(n);
+	}
+}
+
+static bool is_hot(const struct loop_group *g)
+{
+	return g->ctl.pressed_ticks || g->wish.hurt || !g->has_prev;
+}
+
+/* The groups that are due, by token because looking at one may remove others:
+ * those in trouble first, the rest from where the last tick ran out of time. */
+static size_t collect_due(struct engine *e, uint64_t now_usec)
+{
+	const struct loop *l = e->loop;
+	size_t n = 0;
+
+	if (e->size_due < l->n_groups) {
+		uint64_t *p = realloc(e->due, l->size_groups * sizeof(*p));
+
+		if (!p)
+			return 0;
+		e->due = p;
+		e->size_due = l->size_groups;
+	}
+	for (int hot = 1; hot >= 0; hot--)
+		for (size_t i = 0; i < l->n_groups; i++) {
+			size_t at = hot ? i : (i + e->rotation) % l->n_groups;
+			const struct node *node = l->groups[at]->owner;
+
+			if (is_hot(l->groups[at]) == (hot != 0) && node->next_look_usec <= now_usec)
+				e->due[n++] = node->token;
+		}
+	return n;
+}
+
+void engine_observe_groups(struct engine *e, uint64_t now_usec)
+{
+	size_t n = collect_due(e, now_usec), done;
+
+	for (done = 0; done < n && !out_of_time(now_usec); done++) {
+		struct node *node = e->tree ? tree_by_token(e->tree, e->due[done]) : e->host;
+
+		if (node && node->group)
+			observe_one(e, node, now_usec);
+	}
+	e->skipped = (unsigned)(n - done);
+	e->rotation = done < n ? e->rotation + done : 0;
+	if (e->skipped)
+		engine_degrade(e, "overloaded",
+			"looking at all groups takes longer than %d ms: the rest comes in the next tick",
+			(int)(TICK_BUDGET_USEC / 1000));
+	else
+		engine_undegrade(e, "overloaded");
+	if (e->polling && e->tree)
+		poll_groups(e, now_usec);
+}
+
+void engine_retire(struct engine *e, uint64_t now_usec)
+{
+	for (size_t i = e->loop->n_groups; i-- > 0;) {
+		struct loop_group *g = e->loop->groups[i];
+		struct node *n = g->owner;
+
+		if (n != e->host && now_usec >= n->engaged_until_usec && loop_group_idle(g))
+			let_go(e, n);
+	}
+}
+
+uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
+{
+	uint64_t due = e->polling || e->start_pending ? 0 : VALUE_ABSENT;
+
+	for (size_t i = 0; i < e->loop->n_groups; i++) {
+		const struct node *n = e->loop->groups[i]->owner;
+
+		due = value_min(due, n->next_look_usec);
+	}
+	return due > now_usec ? due : 0;
+}
+
+/* ---- the audit's part -------------------------------------------------- */
+
+/* Engages up to @max quiet groups that this round has not had yet; false when
+ * there was none left, which ends the round. */
+static bool look_at_some(struct engine *e, unsigned max, uint64_t for_usec, uint64_t now_usec)
+{
+	unsigned done = 0;
+
+	for (struct node *n = tree_root(e->tree); n && done < max; n = tree_next(n)) {
+		if (n->kind != NODE_UNIT || n->survey_round == e->survey_round)
+			continue;
+		n->survey_round = e->survey_round;
+		if (n->group || n->own)
+			continue;
+		engine_engage(e, n, now_usec);
+		n->engaged_until_usec = now_usec + for_usec;
+		done++;
+	}
+	if (done < max)
+		e->survey_round++;
+	return done == max;
+}
+
+bool engine_look_at_more(struct engine *e, uint64_t now_usec)
+{
+	if (!e->tree || e->loop->n_groups >= START_GROUPS)
+		return e->tree != NULL;
+	return look_at_some(e, START_GROUPS, 2 * e->config->interval_usec, now_usec);
+}
+
+/* Groups without a trigger although the kernel has them: it may have been
+ * switched on again, or descriptors may have come free. */
+static void retry_triggers(struct engine *e)
+{
+	unsigned left = RETRY_TRIGGERS;
+
+	if (!e->watch || *e->root || e->caps.psi != PSI_OK)
+		return;
+	for (struct node *n = tree_root(e->tree); n && left; n = tree_next(n)) {
+		if (n->kind != NODE_UNIT || n->own || (n->watched & WATCH_PRESSURE))
+			continue;
+		left--;
+		watch_node(e, n);
+	}
+}
+
+void engine_audit_groups(struct engine *e, uint64_t now_usec)
+{
+	uint64_t fresh = value_or(e->host_now.pgfault, 0) +
+			 value_or(e->host_now.thp_fault_alloc, 0) * e->loop->plan.pmd_nr;
+	uint64_t elapsed = now_usec - e->audit_at_usec;
+	uint64_t collapses = value_or(e->host_now.thp_collapse_alloc, 0);
+	/* khugepaged at work may be filling a group up: nothing else tells of it. */
+	bool collapsing = e->audit_at_usec && collapses > e->audit_collapses;
+	bool busy = e->audit_at_usec && elapsed &&
+		    value_sub(fresh, e->audit_fresh) * 1000000 / elapsed >= SURVEY_PAGES_PER_SEC;
+
+	e->audit_fresh = fresh;
+	e->audit_collapses = collapses;
+	e->audit_at_usec = now_usec;
+	/* Groups that wait for room: nothing announces that it came back. */
+	for (size_t i = 0; i < e->loop->n_groups; i++) {
+		struct node *n = e->loop->groups[i]->owner;
+
+		if (n->next_look_usec == VALUE_ABSENT)
+			n->next_look_usec = 0;
+	}
+	if (!e->tree)
+		return;
+	tree_recheck_no_memory(e->tree, 100);
+	retry_triggers(e);
+	if (collapsing || (busy && plan_can_raise(&e->loop->plan)))
+		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
+}

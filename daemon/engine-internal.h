@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The engine's insides, shared by its files only: engine.c (life and ticks),
+ * engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
+ * written, changed by others), engine-status.c (what is told about it),
+ * engine-sample.c (what the loop saw, for traces).
+ */
+#ifndef MTHPD_ENGINE_INTERNAL_H
+#define MTHPD_ENGINE_INTERNAL_H
+
+#include "actuator.h"
+#include "baseline.h"
+#include "caps.h"
+#include "engine.h"
+#include "history.h"
+#include "loop.h"
+#include "memcg.h"
+#include "tree.h"
+#include "watch.h"
+
+/* A group that something happened to is looked at for this long at least. */
+#define ENGAGE_USEC UINT64_C(10000000)
+/* Sampling in one tick stops here; the rest comes first in the next tick. */
+#define TICK_BUDGET_USEC UINT64_C(200000)
+/* New groups are looked at for a while unless so many are already. */
+#define ENGAGED_MAX 1024
+/* Groups of the start that are looked at together, in two ticks each. */
+#define START_GROUPS 256
+/* Groups looked at in one audit when the machine uses this much fresh memory. */
+#define SURVEY_GROUPS 64
+#define SURVEY_PAGES_PER_SEC 1000
+/* Without cgroups nothing announces trouble: the quiet machine is polled. */
+#define HOST_POLL_USEC UINT64_C(5000000)
+/* Groups whose trigger is tried again in one audit. */
+#define RETRY_TRIGGERS 32
+#define DEGRADED_MAX 24
+
+/* One file that is steered, and what stands there as far as we know. */
+struct engine_knob {
+	char path[THP_PATH_MAX];
+	char stands[CHOICE_LEN];
+	bool broken; /* cannot be parsed: never written */
+};
+
+struct engine {
+	struct event_base *base;
+	struct engine_options options;
+	char *root, *runtime_dir, *config_file;
+	int root_fd, thp_fd, cg_fd;
+	struct config *config;
+	struct caps caps;
+	struct thp_tree tree_base; /* baseline values, not what mthpd wrote */
+	struct baseline *baseline;
+	struct actuator *actuator;
+	struct loop *loop;
+	struct tree *tree;
+	struct watch *watch;
+	struct node *host; /* where there is no cgroup v2: the machine as one group */
+	struct event *tick, *audit;
+	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
+	unsigned n_knobs;
+	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
+	bool rescan;        /* some directories cannot be watched for new groups */
+	unsigned poll_skip; /* groups already polled in this round */
+	bool polling;       /* --root, or some groups cannot be watched */
+	bool dry_run, replan, stopped, overloaded, psi_said, ready;
+	uint64_t *due; /* scratch of engine_observe_groups() */
+	size_t size_due, rotation;
+	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
+	unsigned survey_round; /* of the running look at all groups, see struct node */
+	bool start_pending;    /* the look at the groups of the start is not through yet */
+	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
+	uint64_t audit_collapses; /* of the machine at the last audit */
+	uint64_t audit_fresh, audit_at_usec; /* fresh pages of the machine at the last audit */
+	uint64_t min_free_kbytes;
+	uint64_t cgroups_seen, wakeups;
+	struct host_sample host_now;
+	struct history history;
+	struct engine_sampler *sampler; /* NULL until somebody listens */
+	bool replanned;			/* since the last tick */
+	uint64_t dying_cgroups;
+	const struct engine_observer *observers[ENGINE_OBSERVERS_MAX];
+	unsigned n_observers;
+	struct {
+		char key[32], text[160];
+	} degraded[DEGRADED_MAX];
+	unsigned n_degraded;
+};
+
+uint64_t engine_now_usec(void);
+
+/* ---- engine.c */
+void engine_schedule(struct engine *e);
+void engine_sample_host(struct engine *e, uint64_t now_usec);
+
+void engine_tell_changed(struct engine *e);
+/* Why nothing may move; NULL = no hold. */
+const char *engine_held(const struct engine *e);
+
+/* ---- engine-groups.c */
+int engine_groups_init(struct engine *e);
+void engine_groups_free(struct engine *e);
+/* Something happened to @n: look at it in every tick for a while. */
+void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
+/* The next groups that were there at the start; false when all were seen. */
+bool engine_look_at_more(struct engine *e, uint64_t now_usec);
+void engine_observe_groups(struct engine *e, uint64_t now_usec);
+/* Lets go of groups with nothing left to remember. */
+void engine_retire(struct engine *e, uint64_t now_usec);
+/* Groups that nothing announces: waiting for room, new controllers, a busy machine. */
+void engine_audit_groups(struct engine *e, uint64_t now_usec);
+void engine_rearm_triggers(struct engine *e);
+/* When the next group is due: 0 = at the next interval, VALUE_ABSENT = never by itself. */
+uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
+/* A full look outside of the loop, for status. */
+int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret);
+
+/* ---- engine-status.c */
+json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s);
+
+/* ---- engine-act.c */
+int engine_act_init(struct engine *e);
+/* Writes what the loop wants where it differs from what stands. */
+void engine_apply(struct engine *e);
+/* Looks for values that somebody else changed. */
+void engine_audit_files(struct engine *e);
+void engine_replan(struct engine *e);
+struct engine_knob *engine_knob(struct engine *e, const char *path);
+/* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */
+const char *engine_wanted(struct engine *e, const char *path);
+
+/* ---- engine-sample.c */
+/* Around each step of the loop: before loop_begin(), and between loop_decide()
+ * and the writing. @always: what is wanted is written even if it is not new;
+ * @applies: it is now. */
+void engine_sample_begin(struct engine *e, uint64_t now_usec);
+void engine_sample_end(struct engine *e, bool held, bool always, bool applies);
+/* A group that was just added to the loop, with its first look. */
+void engine_sample_first(struct engine *e, const struct loop_group *g);
+void engine_sample_free(struct engine *e);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * mthpd: command line, signals, and the order in which things start and stop.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <systemd/sd-daemon.h>
+
+#include "baseline.h"
+#include "bus.h"
+#include "engine.h"
+#include "log.h"
+#include "metrics.h"
+#include "replay.h"
+#include "service.h"
+
+#define DEFAULT_RUNTIME_DIR "/run/mthpd"
+#define EX_USAGE 2
+
+struct arguments {
+	const char *config, *root, *runtime_dir, *replay;
+	bool dry_run, no_bus, check_config, restore, restore_exit;
+};
+
+struct daemon {
+	struct event_base *base;
+	struct engine *engine;
+};
+
+static void usage(FILE *f)
+{
+	fputs("usage: mthpd [OPTION...]\n"
+	      "Steers the sizes of large folios (mTHP) and khugepaged from memory pressure.\n\n"
+	      "  --config=FILE      read FILE and FILE.d/*.conf instead of /etc/mthpd/mthpd.conf\n"
+	      "  --check-config     report the faults of the configuration and exit (0 or 78)\n"
+	      "  --dry-run          decide and report, write nothing\n"
+	      "  --no-bus           stay away from the message bus (D-Bus)\n"
+	      "  --restore[=exit]   put back what an earlier mthpd changed, and exit;\n"
+	      "                     =exit: only if RestoreOnExit was yes\n"
+	      "  --replay=TRACE     print what would have been decided in a recorded trace, with\n"
+	      "                     its own configuration or that of --config, and exit (0, 65)\n"
+	      "  --root=DIR         look for /sys and /proc below DIR\n"
+	      "  --runtime-dir=DIR  socket and journal of start values (default " DEFAULT_RUNTIME_DIR ")\n"
+	      "  --version, --help\n\n"
+	      "Exit codes: 0, 1 (failed), 2 (usage), 65 (not a trace), 69 (nothing to steer here),\n"
+	      "78 (configuration).\n",
+		f);
+}
+
+/* 0 = go on, otherwise exit with *ret_code. */
+static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_code)
+{
+	enum { CONFIG = 256, ROOT, RUNTIME, DRY, NO_BUS, CHECK, REPLAY, RESTORE, VERSION, HELP };
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, CONFIG },
+		{ "root", required_argument, NULL, ROOT },
+		{ "runtime-dir", required_argument, NULL, RUNTIME },
+		{ "dry-run", no_argument, NULL, DRY },
+		{ "no-bus", no_argument, NULL, NO_BUS },
+		{ "check-config", no_argument, NULL, CHECK },
+		{ "replay", required_argument, NULL, REPLAY },
+		{ "restore", optional_argument, NULL, RESTORE },
+		{ "version", no_argument, NULL, VERSION },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 },
+	};
+	int c;
+
+	*ret_code = EX_USAGE;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case CONFIG:
+			a->config = optarg;
+			break;
+		case ROOT:
+			a->root = strcmp(optarg, "/") ? optarg : "";
+			break;
+		case RUNTIME:
+			a->runtime_dir = optarg;
+			break;
+		case DRY:
+			a->dry_run = true;
+			break;
+		case NO_BUS:
+			a->no_bus = true;
+			break;
+		case CHECK:
+			a->check_config = true;
+			break;
+		case REPLAY:
+			a->replay = optarg;
+			break;
+		case RESTORE:
+			a->restore = true;
+			a->restore_exit = optarg && !strcmp(optarg, "exit");
+			if (optarg && !a->restore_exit) {
+				fprintf(stderr, "mthpd: --restore takes nothing or =exit\n");
+				return -EINVAL;
+			}
+			break;
+		case VERSION:
+			puts("mthpd " MTHPD_VERSION);
+			*ret_code = 0;
+			return -ECANCELED;
+		case HELP:
+			usage(stdout);
+			*ret_code = 0;
+			return -ECANCELED;
+		default:
+			fprintf(stderr, "Try 'mthpd --help'.\n");
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "mthpd: unexpected argument '%s'\n", argv[optind]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void on_fault(const char *file, unsigned line, const char *message, void *userdata)
+{
+	if (line)
+		fprintf(userdata, "%s:%u: %s\n", file, line, message);
+	else
+		fprintf(userdata, "%s: %s\n", file, message);
+}
+
+static int check_config(const struct arguments *a)
+{
+	struct config *c;
+	int r = config_load(a->config, a->root, on_fault, stdout, &c);
+
+	if (r < 0)
+		return r == -EINVAL ? ENGINE_EX_CONFIG : 1;
+	config_free(c);
+	return 0;
+}
+
+static void on_restored(const char *path, const char *outcome, const char *from, const char *to,
+	int error, void *userdata)
+{
+	(void)userdata;
+	if (!strcmp(outcome, "restored"))
+		printf("%s: %s -> %s, restored\n", path, from, to);
+	else if (!strcmp(outcome, "left") && error == ENOENT)
+		printf("%s: is gone\n", path);
+	else if (!strcmp(outcome, "left"))
+		printf("%s: holds %s, set by somebody else: left\n", path, from);
+	else
+		fprintf(stderr, "%s: cannot be restored to %s: %s\n", path, to, strerror(error));
+}
+
+static int restore(const struct arguments *a)
+{
+	const char *warning = NULL;
+	int r = baseline_restore_command(a->runtime_dir, a->root, a->restore_exit, on_restored, NULL, &warning);
+
+	if (warning)
+		fprintf(stderr, "%s: %s\n", a->runtime_dir, warning);
+	if (r == -EBUSY)
+		fprintf(stderr, "mthpd: a daemon is running with %s; use mthpctl restore\n", a->runtime_dir);
+	else if (r < 0)
+		fprintf(stderr, "mthpd: restore: %s\n", strerror(-r));
+	return r ? 1 : 0;
+}
+
+/* With CAP_SYS_RESOURCE each trigger would start a real-time kernel thread for
+ * its group (kernel/sched/psi.c: psi_trigger_create looks at the opener). Only
+ * windows that are not a multiple of 2 s need it. */
+static void drop_sys_resource(uint64_t window_usec)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	if (window_usec % 2000000 != 0 || syscall(SYS_capget, &h, d) < 0)
+		return;
+	d[0].effective &= ~(1U << CAP_SYS_RESOURCE);
+	if (syscall(SYS_capset, &h, d) < 0)
+		log_debug("CAP_SYS_RESOURCE cannot be dropped: %s", strerror(errno));
+}
+
+/* The watcher of memory must not be its victim, nor use what it steers. */
+static void protect_self(void)
+{
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
+		log_debug("memory cannot be locked: %s", strerror(errno));
+}
+
+static void on_signal(evutil_socket_t sig, short what, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	(void)what;
+	if (sig == SIGHUP) {
+		sd_notify(0, "RELOADING=1");
+		engine_reload(d->engine);
+		sd_notify(0, "READY=1");
+		return;
+	}
+	event_base_loopbreak(d->base);
+}
+
+static int run_loop(struct daemon *d)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	struct event *ev[3] = { NULL };
+	int r = 0;
+
+	for (int i = 0; i < 3; i++) {
+		ev[i] = evsignal_new(d->base, signals[i], on_signal, d);
+		if (!ev[i] || evsignal_add(ev[i], NULL) < 0)
+			r = 1;
+	}
+	if (r == 0) {
+		engine_start(d->engine);
+		sd_notify(0, "READY=1");
+		event_base_dispatch(d->base);
+		sd_notify(0, "STOPPING=1");
+	}
+	r |= engine_stop(d->engine);
+	for (int i = 0; i < 3; i++)
+		if (ev[i])
+			event_free(ev[i]);
+	return r;
+}
+
+/* A fake tree has no place on the system's bus; the address of another one says
+ * that it is wanted. */
+static struct bus *start_bus(const struct arguments *a, struct event_base *base, struct engine *e)
+{
+	const char *address = getenv("DBUS_SYSTEM_BUS_ADDRESS");
+	struct bus *bus = NULL;
+	int r;
+
+	if (a->no_bus || (*a->root && !address))
+		return NULL;
+	r = bus_new(base, e, address, &bus);
+	if (r < 0)
+		log_err("message bus: %s", strerror(-r));
+	return bus;
+}
+
+static int run(const struct arguments *a, struct config *config)
+{
+	struct engine_options o = {
+		.config_file = a->config,
+		.root = a->root,
+		.runtime_dir = a->runtime_dir,
+		.dry_run = a->dry_run,
+	};
+	struct varlink_server *server = NULL;
+	struct metrics *metrics = NULL;
+	struct bus *bus = NULL;
+	struct daemon d = { .base = event_base_new() };
+	int r;
+
+	if (!d.base) {
+		config_free(config);
+		return 1;
+	}
+	r = engine_new(d.base, &o, config, &d.engine); /* takes config over */
+	if (r == 0) {
+		r = metrics_new(d.base, d.engine, &metrics);
+		if (r < 0)
+			log_err("metrics: %s", strerror(-r));
+		r = service_new(d.base, a->runtime_dir, d.engine, metrics, &server);
+		if (r < 0)
+			log_err("%s/org.mthpd1: %s", a->runtime_dir, strerror(-r));
+		engine_print_features(d.engine);
+		bus = start_bus(a, d.base, d.engine);
+		r = run_loop(&d);
+	}
+	varlink_server_free(server);
+	engine_free(d.engine);
+	bus_free(bus);
+	metrics_free(metrics);
+	event_base_free(d.base);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = { .root = "", .runtime_dir = DEFAULT_RUNTIME_DIR };
+	struct config *config;
+	int r;
+
+	if (parse_arguments(argc, argv, &a, &r) < 0)
+		return r;
+	if (a.check_config)
+		return check_config(&a);
+	if (a.restore)
+		return restore(&a);
+	if (a.replay)
+		return replay_command(a.replay, a.config, stdout, stderr);
+	r = config_load(a.config, a.root, on_fault, stderr, &config);
+	if (r < 0) {
+		fprintf(stderr, "mthpd: the configuration has faults: nothing was started, nothing was written\n");
+		return r == -EINVAL ? ENGINE_EX_CONFIG : 1;
+	}
+	log_set_level(config->log_level);
+	signal(SIGPIPE, SIG_IGN);
+	drop_sys_resource(config->psi_window_usec);
+	protect_self();
+	return run(&a, config);
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# t_quiet_groups.sh COUNT: mthpd over COUNT groups in which nothing happens, for ten
+# audits.
+. /t_lib.sh
+count=$1
+ulimit -n 65536
+i=0
+while [ $i -lt "$count" ]; do
+	mkdir "$CG/g$i" || die "mkdir g$i"
+	i=$((i + 1))
+done
+daemon_start run
+sleep 150
+cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
+rss_kb() { awk '/^VmRSS/ { print $2 }' /proc/$daemon/status; }
+# The answer to a question costs as well: status is asked outside the ten minutes.
+cpu_usec > /out/cpu-before
+sleep 600
+cpu_usec > /out/cpu-after
+rss_kb > /out/rss
+ls /proc/$daemon/fd | wc -l > /out/fds
+ctl --json status > /out/status-run
+daemon_stop
+finish

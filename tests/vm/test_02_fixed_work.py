@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+from vmtest import Claim, Guest, ratio, seeds
+
+TITLE = "fixed work beyond the limit: near the better static setting from every start"
+
+# Against random touches the better static setting is the measure; neighbouring
+# touches cannot be told from them in time without a sensor of use, and are
+# measured against `never`.
+LIMITS = {"random": 1.10, "runs": 1.05, "seq": 1.05}
+
+
+def guests(long):
+    found = []
+    for case, starts, percent in (("random", ("64", "all"), 30), ("runs", ("64",), 25),
+                                  ("seq", ("64",), 25)):
+        if long:
+            starts, percent = ("never", "64", "256", "all"), 105
+        for seed in seeds(long):
+            found.append(Guest("t_fixed_work.sh", case, seed, percent, LIMITS[case] + 0.01,
+                               *starts, seed=seed, key=case, timeout=3600 if long else 900,
+                               weight=30 * len(starts) + (30 if case == "random" else 0)))
+    return found
+
+
+def better_static(run, start):
+    """Seconds (with populating, and without) of the better of `never` and the start."""
+    never = run.work("never")
+    times = [(never.whole(), never.elapsed())]
+    if start != "never":
+        static = run.work(f"nothing-{start}")
+        if static.finished():  # else it was cut, and is slower
+            times.append((static.whole(), static.elapsed()))
+    return min(times)
+
+
+def claims(run, name, start):
+    case = run.guest.key
+    work, never = run.work(name), run.work("never")
+    best = better_static(run, start) if case == "random" else (never.whole(), never.elapsed())
+    against = "the better static" if case == "random" else "never"
+    return [
+        Claim(f"{case} from {start}: time against {against}",
+              ratio(work.whole(), best[0]), "<=", LIMITS[case]),
+        Claim(f"{case} from {start}: the same without populating",
+              ratio(work.elapsed(), best[1]), "<=", LIMITS[case]),
+        Claim(f"{case} from {start}: OOM kills more than with never",
+              run.stat(name).oom_kills() - run.stat("never").oom_kills(), "<=", 0),
+    ]
+
+
+def judge(test, runs):
+    for case in LIMITS:
+        mine = [run for run in runs if run.guest.key == case]
+        times = [run.work("never").elapsed() for run in mine]
+        test.note(f"{case}: never takes {min(times):.1f} to {max(times):.1f} s")
+        for start in mine[0].guest.args[4:]:
+            test.claims([claims(run, f"mthpd-{start}", start) for run in mine])
+            if start == "never":
+                continue
+            # Large folios help runs and scans from some starts: only random
+            # touches must be lost without mthpd.
+            test.control(f"without mthpd, {case} from {start},",
+                         [claims(run, f"nothing-{start}", start) for run in mine],
+                         must_fail=case == "random")
