@@ -93,12 +93,17 @@ static size_t number(const char *text)
 	if (!text || end == text)
 		die("not a number: %s", text ? text : "");
 	switch (*end) {
-	case 'K': return value << 10;
-	case 'M': return value << 20;
-	case 'G': return value << 30;
+	case 'K':
+		return value << 10;
+	case 'M':
+		return value << 20;
+	case 'G':
+		return value << 30;
 	case '\0':
-	case ':': return value;
-	default: die("not a number: %s", text);
+	case ':':
+		return value;
+	default:
+		die("not a number: %s", text);
 	}
 }
 
@@ -147,7 +152,7 @@ static void check(void)
 		for (unsigned int i = 0; i < WORDS; i++)
 			if (w[i] != (m.filled[page] ? word(page, i, m.salt) : 0))
 				die("page %zu, word %u: %#llx is wrong", page, i,
-				    (unsigned long long)w[i]);
+					(unsigned long long)w[i]);
 	}
 }
 
@@ -220,7 +225,7 @@ static void *serve_faults(void *arg)
 	struct uffd_msg msg;
 
 	while (read(h->uffd, &msg, sizeof(msg)) == sizeof(msg)) {
-		struct uffdio_copy copy = { .src = (uintptr_t)page, .len = PAGE };
+		struct uffdio_copy copy = {.src = (uintptr_t)page, .len = PAGE};
 
 		if (msg.event != UFFD_EVENT_PAGEFAULT)
 			break;
@@ -235,14 +240,13 @@ static void *serve_faults(void *arg)
 
 static void do_uffd(void)
 {
-	struct handler h = { .uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC) };
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .range = { .start = (uintptr_t)m.at, .len = m.size },
-					 .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct handler h = {.uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC)};
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.range = {.start = (uintptr_t)m.at, .len = m.size},
+		.mode = UFFDIO_REGISTER_MODE_MISSING};
 	pthread_t thread;
 
-	if (h.uffd < 0 || ioctl(h.uffd, UFFDIO_API, &api) ||
-	    ioctl(h.uffd, UFFDIO_REGISTER, &range))
+	if (h.uffd < 0 || ioctl(h.uffd, UFFDIO_API, &api) || ioctl(h.uffd, UFFDIO_REGISTER, &range))
 		die("userfaultfd: %s", strerror(errno));
 	if (pthread_create(&thread, NULL, serve_faults, &h))
 		die("no thread");
@@ -331,9 +335,11 @@ static const struct {
 	int advice;
 	bool may_fail;
 } advices[] = {
-	{ "hugepage", MADV_HUGEPAGE, false },  { "nohugepage", MADV_NOHUGEPAGE, false },
-	{ "pageout", MADV_PAGEOUT, false },    { "collapse", MADV_COLLAPSE, false },
-	{ "try-collapse", MADV_COLLAPSE, true },
+	{"hugepage", MADV_HUGEPAGE, false},
+	{"nohugepage", MADV_NOHUGEPAGE, false},
+	{"pageout", MADV_PAGEOUT, false},
+	{"collapse", MADV_COLLAPSE, false},
+	{"try-collapse", MADV_COLLAPSE, true},
 };
 
 static bool advice_step(const char *name)
@@ -380,7 +386,7 @@ static bool world_step(const char *name, const char *value)
 
 static void step(const char *name, const char *value)
 {
-	static const char *const content[] = { "fill", "part", "read", "holes" };
+	static const char *const content[] = {"fill", "part", "read", "holes"};
 
 	if (strcmp(name, "anon") == 0) {
 		map(number(value), MAP_PRIVATE | MAP_ANONYMOUS, -1);
