@@ -163,11 +163,11 @@ check "shmem: counted" "$(mstat shm thp_size_limited)" -ge 1
 shmem_set "" never
 
 # Swap-in, by the group of the entry even if the process has left it.
-thp_set 64
+thp_set 64 madvise
 memcg_new old
 memcg_new new
 rm -f /run/ready /run/go
-in_group old anon=1M fill pageout cgroup=$CG/new mark=/run/ready wait=/run/go read check > /run/attempt &
+in_group old anon=1M hugepage fill pageout cgroup=$CG/new mark=/run/ready wait=/run/go read check > /run/attempt &
 await /run/ready
 echo 32K > $CG/old/memory.thp.max_size
 mark swpin "stat 64 swpin"

@@ -173,8 +173,8 @@ echo 600000 > scan_sleep_millisecs
 # process has moved, and the group of the process when it is gone.
 swapin() { # OLD NEW
 	rm -f /run/ready /run/go
-	thp_set 64
-	in_group "$1" anon=1M fill pageout cgroup="$CG/$2" mark=/run/ready wait=/run/go read check \
+	thp_set 64 madvise
+	in_group "$1" anon=1M hugepage fill pageout cgroup="$CG/$2" mark=/run/ready wait=/run/go read check \
 		> /run/attempt &
 	await /run/ready
 	mark swpin "stat 64 swpin"
