@@ -203,12 +203,16 @@ static int by_anon(const json_t *a, const json_t *b)
 	return r ? r : by_name(a, b);
 }
 
+struct row {
+	const json_t *group;
+};
+
 static int order(const void *pa, const void *pb, void *userdata)
 {
 	static int (*const orders[TOP_SORTS])(const json_t *a, const json_t *b) = {
 		by_stall, by_margin, by_anon, by_name};
 
-	return orders[*(const enum top_sort *)userdata](*(json_t *const *)pa, *(json_t *const *)pb);
+	return orders[*(const enum top_sort *)userdata](((const struct row *)pa)->group, ((const struct row *)pb)->group);
 }
 
 /* "####....  52%"; blanks where nothing is known. */
@@ -237,7 +241,7 @@ static void size_of(const json_t *group, char *ret)
 
 	ctl_human_kb(kb, ret);
 	if (json_is_number(kb) && json_number_value(kb) == 0)
-		strcpy(ret, "none");
+		snprintf(ret, CTL_HUMAN_LEN, "none");
 }
 
 /* The end of a path tells more than its beginning, and whole names more than
@@ -303,12 +307,12 @@ static void draw_group(struct screen *s, const json_t *group)
 		sentence ? word(group, "reason_text") : "");
 }
 
-static void draw_groups(struct screen *s, json_t **groups, size_t n, size_t first, size_t rows)
+static void draw_groups(struct screen *s, const struct row *groups, size_t n, size_t first, size_t rows)
 {
 	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
 		has_full(s) ? FULL_COLUMNS : 0, has_full(s) ? "FULL" : "", "MARGIN", "SIZE", "REASON");
 	for (size_t i = first; i < n && i < first + rows; i++)
-		draw_group(s, groups[i]);
+		draw_group(s, groups[i].group);
 	if (n == 0)
 		put(s, PLAIN, "No memory cgroups.");
 }
@@ -324,15 +328,15 @@ static void draw_foot(struct screen *s, const struct top_view *v, size_t n, size
 }
 
 /* A sorted list that borrows from @status; NULL when there is none. */
-static json_t **sorted_groups(const json_t *status, struct top_view *v, size_t *ret_n)
+static struct row *sorted_groups(const json_t *status, struct top_view *v, size_t *ret_n)
 {
 	const json_t *list = get(status, "cgroups");
 	size_t n = json_array_size(list);
-	json_t **groups = calloc(n + 1, sizeof(*groups));
+	struct row *groups = calloc(n + 1, sizeof(*groups));
 
 	*ret_n = groups ? n : 0;
 	for (size_t i = 0; i < *ret_n; i++)
-		groups[i] = json_array_get(list, i);
+		groups[i].group = json_array_get(list, i);
 	if (groups)
 		qsort_r(groups, n, sizeof(*groups), order, &v->sort);
 	return groups;
@@ -343,7 +347,7 @@ size_t top_draw(FILE *f, const json_t *status, struct top_view *v, size_t *ret_g
 	struct screen s = {.f = f, .width = v->width, .height = v->height};
 	bool live = v->height > 0;
 	size_t n, rows;
-	json_t **groups = sorted_groups(status, v, &n);
+	struct row *groups = sorted_groups(status, v, &n);
 
 	if (live)
 		fputs("\033[H", f);

@@ -84,7 +84,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 			a->config = optarg;
 			break;
 		case ROOT:
-			a->root = strcmp(optarg, "/") ? optarg : "";
+			a->root = optarg && strcmp(optarg, "/") != 0 ? optarg : "";
 			break;
 		case RUNTIME:
 			a->runtime_dir = optarg;

@@ -13,7 +13,7 @@
 /* Ticks in a step up's measurement. */
 #define MEASURE_TICKS 3
 /* khugepaged adds memory in this many ticks in a row while room shrinks. */
-#define COLLAPSE_TICKS 3
+#define COLLAPSE_TICKS 2
 #define PTES_MARGIN_DIV 8
 /* A quiet group that waits for room is looked at every tick for this long. */
 #define PENDING_USEC (60 * SEC)

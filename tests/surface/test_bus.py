@@ -159,7 +159,9 @@ def test_drift(t):
     b.listen("type='signal',path='%s'" % PATH)
     tree.set_knob("hugepages-64kB/enabled", "madvise")
     equal(b.signal("DriftDetected").body, ["hugepages-64kB/enabled", "always", "madvise"], "DriftDetected")
-    sizes = b.signal("PropertiesChanged", want=lambda m: "Sizes" in m.body[1]).body[1]["Sizes"]
+    changed = b.signal("PropertiesChanged").body[1]
+    equal(list(changed), ["Sizes"], "properties that are announced")
+    sizes = changed["Sizes"]
     equal([s[1:3] for s in sizes if s[0] == 64], [("madvise", "madvise")], "baseline and actual value")
     equal(t.manager().get("ForeignChanges"), 1, "ForeignChanges")
 
@@ -188,8 +190,7 @@ def test_hold_ends_with_its_owner(t):
     one = t.manager(first)("Hold", "s", "upgrade")[0]
     two = t.manager(second)("Hold", "s", "")[0]
     check(one > 0 and two > 0 and one != two, "cookies %s and %s", one, two)
-    changed = watcher.signal("PropertiesChanged", want=lambda m: "State" in m.body[1])
-    equal(changed.body[1]["State"], "held", "State as announced")
+    equal(watcher.signal("PropertiesChanged").body[1], {"State": "held"}, "what is announced")
     before = tree.all_knobs()
     g.step(current=g.limit - 4096)
     for _ in range(12):

@@ -754,7 +754,6 @@ static void usage(void **state)
 	static const char *const faults[][4] = {
 		{NULL},
 		{"nonsense"},
-		{"top", NULL},
 		{"--nonsense", "status"},
 		{"status", "more"},
 		{"-n"},

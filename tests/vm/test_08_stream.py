@@ -6,7 +6,7 @@ FILE_PAGES = 256 * 256
 
 
 def guests(long):
-    return [Guest("t_stream.sh", seed, 120, 0 if long else 12000, seed=seed, weight=60)
+    return [Guest("t_stream.sh", seed, 120, 0 if long else 8000, seed=seed, weight=60)
             for seed in seeds(long)]
 
 

@@ -12,7 +12,7 @@ memcg_new quiet.group 256M
 control_start run "$what" "$(printf '[Policy "p"]\nMatch=%s.group\nProtect=yes\n' "$4")"
 sampler_start /out/stat-run 1000 hurt.group quiet.group
 workload --cgroup=$CG/quiet.group --seed="$seed" --report-msec=1000 \
-	"fill:size=32M,rate=10000,seconds=$((seconds + 15))" > /out/work-quiet &
+	"fill:size=32M,rate=4000,seconds=$((seconds + 15))" > /out/work-quiet &
 sleep 10
 workload --cgroup=$CG/hurt.group --seed="$seed" --report-msec=1000 \
 	"random:size=96M,rate=3000,seconds=$seconds" > /out/work-hurt &
