@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# A large folio that swap cannot take, nor its pages one by one, stays whole; one
+# whose pages could go is still split.
+. /lib/ktest.sh
+
+thp_setting never
+thp_set 16
+shmem_set 16 always
+
+# pageout "WHAT" GROUP STEP...: fill 16K folios, page them out, and mark before.
+pageout() {
+	pageout_what=$1 pageout_group=$2
+	shift 2
+	mark split "stat 16 split"
+	mark avoided "stat 16 swpout_split_avoided"
+	mark vm_avoided "vmstat thp_swpout_split_avoided"
+	mark pswpout "vmstat pswpout"
+	runs "$pageout_what" in_group "$pageout_group" "$@" fill time=fill pageout time=pageout check
+}
+
+kept_whole() { # GROUP FOLIOS
+	check "$1: splits" "$(delta split)" -eq 0
+	check "$1: splits avoided, by size" "$(delta avoided)" -eq "$2"
+	check "$1: splits avoided, of the system" "$(delta vm_avoided)" -eq "$2"
+	check "$1: splits avoided, in memory.stat" "$(mstat "$1" thp_swpout_split_avoided)" -eq "$2"
+	check "$1: splits avoided, as an event" "$(mevent "$1" swpout_split_avoided)" -eq "$2"
+	check "$1: pages written" "$(delta pswpout)" -eq 0
+}
+
+memcg_new nodevice
+pageout "no swap device" nodevice anon=16M
+kept_whole nodevice 1024
+
+zram_swap 256M
+memcg_new limit
+echo 0 > $CG/limit/memory.swap.max
+pageout "anonymous, memory.swap.max=0" limit anon=64M
+kept_whole limit 4096
+check "swap.events max, still raised" "$(event_key $CG/limit/memory.swap.events max)" -ge 4096
+check "swap.events fail, still raised" "$(event_key $CG/limit/memory.swap.events fail)" -ge 4096
+
+memcg_new shmem
+echo 0 > $CG/shmem/memory.swap.max
+pageout "shmem, memory.swap.max=0" shmem shmem=32M
+kept_whole shmem 2048
+
+memcg_new parent/child
+echo 0 > $CG/parent/memory.swap.max
+pageout "the parent's memory.swap.max=0" parent/child anon=4M
+kept_whole parent/child 256
+check "the parent sees the events" "$(mevent parent swpout_split_avoided)" -eq 256
+check "but not as its own" "$(event_key $CG/parent/memory.thp.events.local swpout_split_avoided)" -eq 0
+
+# Room for 10 pages: two folios go whole, one is split for the last two pages.
+memcg_new partial
+echo 40K > $CG/partial/memory.swap.max
+pageout "room for ten pages" partial anon=1M
+check "partial: splits" "$(delta split)" -eq 1
+check "partial: pages written" "$(delta pswpout)" -eq 10
+check "partial: splits avoided" "$(mevent partial swpout_split_avoided)" -eq 61
+
+memcg_new ample
+pageout "swap available" ample anon=64M
+check "ample: splits" "$(delta split)" -eq 0
+check "ample: pages written" "$(delta pswpout)" -eq 16384
+check "ample: splits avoided" "$(mevent ample swpout_split_avoided)" -eq 0
+
+# A device whose free slots are all single: every second page is given back.
+swapoff /dev/zram0
+echo 1 > /sys/block/zram0/reset
+zram_swap 8M
+thp_set ""
+memcg_new frag
+in_group frag anon=16M fill pageout holes=2 mark=/run/ready wait=/run/done > /dev/null &
+await /run/ready
+thp_set 16
+memcg_new pieces
+pageout "a fragmented device" pieces anon=2M
+check "pieces: splits" "$(delta split)" -eq 128
+check "pieces: pages written" "$(delta pswpout)" -eq 512
+touch /run/done
+wait
+
+# A full device.
+rm -f /run/ready /run/done
+thp_set ""
+in_group frag anon=16M fill pageout mark=/run/ready wait=/run/done > /dev/null &
+await /run/ready
+thp_set 16
+memcg_new full
+pageout "a full device" full anon=2M
+check "full: splits" "$(delta split)" -eq 0
+check "full: splits avoided" "$(mevent full swpout_split_avoided)" -eq 128
+touch /run/done
+wait
+finish
