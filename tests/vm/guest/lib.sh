@@ -22,7 +22,9 @@ memcg_new() {
 	memcg_dir=$CG
 	for memcg_part in $(echo "$1" | tr / ' '); do
 		[ "$memcg_dir" = "$CG" ] ||
-			echo "+memory +cpu +io" > "$memcg_dir/cgroup.subtree_control" 2> /dev/null
+			for memcg_controller in memory cpu io; do
+				echo "+$memcg_controller" > "$memcg_dir/cgroup.subtree_control" 2> /dev/null
+			done
 		memcg_dir=$memcg_dir/$memcg_part
 		[ -d "$memcg_dir" ] || mkdir "$memcg_dir" || die "mkdir $memcg_dir"
 	done
