@@ -157,6 +157,11 @@ static void arm(struct event *ev, uint64_t usec)
 	evtimer_add(ev, &tv);
 }
 
+static uint64_t usec_of(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
 void engine_schedule(struct engine *e)
 {
 	uint64_t now = engine_now_usec(), due, host;
@@ -174,13 +179,10 @@ void engine_schedule(struct engine *e)
 		struct timeval tv;
 
 		if (evtimer_pending(e->tick, &tv)) {
-			struct timeval limit, cur;
+			struct timeval cur;
 
 			event_base_gettimeofday_cached(e->base, &cur);
-			limit = cur;
-			limit.tv_sec += (time_t)(e->config->interval_usec / 1000000);
-			limit.tv_usec += (suseconds_t)(e->config->interval_usec % 1000000);
-			if (timercmp(&tv, &limit, <=))
+			if (usec_of(&tv) <= usec_of(&cur) + e->config->interval_usec)
 				return;
 		}
 		arm(e->tick, e->config->interval_usec);

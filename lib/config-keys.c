@@ -2,6 +2,7 @@
 #include "config-internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -71,12 +72,12 @@ static int set_duration_range(
 	const struct config_field *f, const char *value, void *at, struct config_why *why)
 {
 	const char *dots = strstr(value, "..");
-	_cleanup_free_ char *first = dots ? strndup(value, (size_t)(dots - value)) : strdup(value);
+	int len = dots ? (int)(dots - value) : (int)strlen(value);
+	char first[CONFIG_LINE_BYTES_MAX + 1];
 	uint64_t ends[2];
 	int r;
 
-	if (!first)
-		return -ENOMEM;
+	snprintf(first, sizeof(first), "%.*s", len, value);
 	r = set_duration(f, first, &ends[0], why);
 	if (r < 0)
 		return r;
@@ -137,6 +138,7 @@ static int set_name(
 	const char *nearest = NULL;
 	unsigned distance, best = UINT32_MAX;
 	char list[64] = "";
+	size_t len = 0;
 
 	for (unsigned i = 0; f->names[i]; i++) {
 		if (strcmp(value, f->names[i]) == 0) {
@@ -147,9 +149,10 @@ static int set_name(
 			nearest = f->names[i];
 			best = distance;
 		}
-		if (i > 0)
-			strcat(list, f->names[i + 1] ? ", " : " or ");
-		strcat(list, f->names[i]);
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
+			i == 0 ? "" : f->names[i + 1] ? ", " : " or ", f->names[i]);
+		if (len >= sizeof(list))
+			len = sizeof(list) - 1;
 	}
 	if (nearest)
 		config_because(why, "did you mean %s? (it takes %s)", nearest, list);
@@ -188,13 +191,12 @@ static int set_sizes(
 {
 	struct config *c = at;
 	struct config_size sizes[CONFIG_SIZES_MAX];
-	_cleanup_free_ char *list = strdup(value);
+	char list[CONFIG_LINE_BYTES_MAX + 1];
 	unsigned n = 0;
 	char *rest = NULL;
 
 	(void)f;
-	if (!list)
-		return -ENOMEM;
+	snprintf(list, sizeof(list), "%s", value);
 	if (strcmp(value, "all") == 0) {
 		c->all_sizes = true;
 		c->n_sizes = 0;

@@ -294,11 +294,9 @@ static int loader_finish(struct config_loader *l, struct config **ret)
 
 static char *concat(const char *a, const char *b)
 {
-	char *s = malloc(strlen(a) + strlen(b) + 1);
+	char *s;
 
-	if (s)
-		strcpy(stpcpy(s, a), b);
-	return s;
+	return asprintf(&s, "%s%s", a, b) < 0 ? NULL : s;
 }
 
 int config_load(const char *explicit_file, const char *prefix, config_fault_fn fn, void *userdata,
@@ -309,7 +307,7 @@ int config_load(const char *explicit_file, const char *prefix, config_fault_fn f
 		"/run/mthpd/mthpd.conf.d",
 		"/usr/lib/mthpd/mthpd.conf.d",
 	};
-	_cleanup_free_ char *main_file = NULL;
+	char *main_file;
 	char *dirs[ELEMENTSOF(order) + 1] = {NULL};
 	size_t n_dirs = explicit_file ? 1 : ELEMENTSOF(order);
 	struct config_loader l;
@@ -330,6 +328,7 @@ int config_load(const char *explicit_file, const char *prefix, config_fault_fn f
 		read_dropins(&l, dirs);
 	}
 	r = loader_finish(&l, ret);
+	free(main_file);
 	for (size_t i = 0; i < n_dirs; i++)
 		free(dirs[i]);
 	return r;
