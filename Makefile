@@ -46,6 +46,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 .PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim trace surface \
 	integration vm install uninstall deb clean
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 all: $(BUILD)/mthpd $(BUILD)/mthpctl
 
