@@ -44,7 +44,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim trace surface \
-	integration vm install uninstall deb clean
+	integration vm service kernel install uninstall deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -113,6 +113,7 @@ check: check-quick
 ## check-long    check with all seeds, longer fuzzing
 check-long: check
 	tests/vm/run-tests --long
+	tests/vm/systemd/run
 	tests/vm/kernel/run --long
 	+$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=120
 
@@ -133,7 +134,13 @@ surface: all $(BUILD)/errno-shim.so
 
 vm: all
 	tests/vm/run-tests
+
+## service       the package and the service under a real systemd, in guests
+service: all
 	tests/vm/systemd/run
+
+## kernel        builds the patched kernel (cached) and runs the tests of the series
+kernel:
 	tests/vm/kernel/run
 
 ## fuzz          every fuzz target for FUZZ_SECONDS (30) each

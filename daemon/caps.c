@@ -69,6 +69,20 @@ static void find_own(const char *root, int root_fd, struct caps *c)
 		snprintf(c->own_cgroup, sizeof(c->own_cgroup), "%s", path + 1);
 }
 
+/* psi=0 leaves no /proc/pressure behind, as a kernel without PSI does. */
+static bool booted_without_psi(int root_fd)
+{
+	char buf[4096], *rest = NULL;
+	bool off = false;
+
+	if (parse_read_at(root_fd, "proc/cmdline", buf, sizeof(buf)) < 0)
+		return false;
+	for (char *w = strtok_r(buf, " \n", &rest); w; w = strtok_r(NULL, " \n", &rest))
+		if (!strncmp(w, "psi=", 4)) /* the last one counts */
+			off = w[4] == '0' || w[4] == 'n' || w[4] == 'N' || !strcmp(w + 4, "off");
+	return off;
+}
+
 static void find_psi(int root_fd, struct caps *c)
 {
 	char buf[512];
@@ -81,7 +95,7 @@ static void find_psi(int root_fd, struct caps *c)
 	else if (n == -EACCES || n == -EPERM)
 		c->psi = PSI_DENIED;
 	else
-		c->psi = PSI_ABSENT;
+		c->psi = booted_without_psi(root_fd) ? PSI_DISABLED : PSI_ABSENT;
 }
 
 void caps_probe(const char *root, int root_fd, const struct thp_tree *thp, struct caps *c)

@@ -45,8 +45,13 @@ struct engine_knob *engine_knob(struct engine *e, const char *path)
 
 static void on_warn(const char *message, void *userdata)
 {
-	(void)userdata;
-	log_warning("%s", message);
+	struct engine *e = userdata;
+
+	/* The first thing that the actuator says once it is read-only is why. */
+	if (actuator_read_only(e->actuator))
+		engine_degrade(e, "read-only", "nothing is written, changes are only logged: %s", message);
+	else
+		log_warning("%s", message);
 }
 
 static void on_foreign(

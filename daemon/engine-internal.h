@@ -82,7 +82,7 @@ struct engine {
 	const struct engine_observer *observers[ENGINE_OBSERVERS_MAX];
 	unsigned n_observers;
 	struct {
-		char key[32], text[160];
+		char key[32], text[320];
 	} degraded[DEGRADED_MAX];
 	unsigned n_degraded;
 };

@@ -2,6 +2,7 @@
 #include "config-internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cleanup.h"
@@ -158,7 +159,7 @@ static int parse_threshold(const char *s, const char *slash, double *ret_share)
 		return -EINVAL;
 	memcpy(threshold, s, n);
 	threshold[n] = '\0';
-	strcpy(window + is_letter(*after), after);
+	snprintf(window + is_letter(*after), sizeof(window) - 1, "%s", after);
 	r = config_parse_duration(threshold, &threshold_usec);
 	if (r == 0)
 		r = config_parse_duration(window, &window_usec);

@@ -437,6 +437,19 @@ static unsigned policy_rung(const struct plan *p, const struct config_size *size
 	return plan_rung_for(p, config_size_kb(size, p->pmd_kb, smallest));
 }
 
+static void decide(struct controller *c, const struct plan *p, const struct config_controller *cfg,
+	enum reason r, unsigned min_rung, unsigned max_rung, const struct ctl_input *in)
+{
+	if (r != REASON_NONE) {
+		drop(c, cfg, min_rung, r, in);
+	} else if (in->foreign && c->state != CTL_FROZEN && c->state != CTL_DROP) {
+		c->frozen_until_usec = in->now_usec + FOREIGN_FREEZE_USEC;
+		enter(c, CTL_FROZEN, REASON_FROZEN_FOREIGN, in->now_usec);
+	} else {
+		step_state(c, p, cfg, max_rung, in);
+	}
+}
+
 void controller_step(struct controller *c, const struct plan *p,
 	const struct config_controller *cfg, const struct config_policy *policy,
 	const struct ctl_input *in, struct ctl_wish *ret)
@@ -451,18 +464,9 @@ void controller_step(struct controller *c, const struct plan *p,
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
 	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
-	if (on && on_oom(c, p, cfg, in)) {
-		/* done */
-	} else if (r != REASON_NONE) {
-		drop(c, cfg, min_rung, r, in);
-	} else if (in->foreign && c->state != CTL_FROZEN && c->state != CTL_DROP) {
-		c->frozen_until_usec = in->now_usec + FOREIGN_FREEZE_USEC;
-		enter(c, CTL_FROZEN, REASON_FROZEN_FOREIGN, in->now_usec);
-	} else if (c->state == CTL_RUN && on_oversized(c, p, cfg, in)) {
-		/* done */
-	} else {
-		step_state(c, p, cfg, max_rung, in);
-	}
+	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
+						   !in->foreign && on_oversized(c, p, cfg, in)))
+		decide(c, p, cfg, r, min_rung, max_rung, in);
 	track_ptes(c, p, in);
 	wish_from(c, min_rung, max_rung, ret);
 }
