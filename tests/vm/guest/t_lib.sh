@@ -14,12 +14,13 @@ awk '/^ clock 1:/ { on = 1 } on && /\.offset:/ { print $2; exit }' /proc/timer_l
 finish() { tar cf /out.tar -C / out; }
 
 # daemon_start NAME [CONFIG]: mthpd with this configuration ('' = the default
-# policy); its log is /out/log-NAME.
+# policy); its log is /out/log-NAME. It must answer within $start_seconds (30).
 daemon_start() {
 	printf '%s\n' "${2:-}" > /etc/mthpd.conf
 	mthpd --config=/etc/mthpd.conf 2>> "/out/log-$1" &
 	daemon=$!
-	wait_for 30 ctl --json features > "/out/features-$1" 2> /dev/null || die "mthpd does not answer"
+	wait_for "${start_seconds:-30}" ctl --json features > "/out/features-$1" 2> /dev/null ||
+		die "mthpd does not answer"
 }
 
 daemon_stop() {

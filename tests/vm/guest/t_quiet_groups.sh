@@ -10,11 +10,17 @@ while [ $i -lt "$count" ]; do
 	mkdir "$CG/g$i" || die "mkdir g$i"
 	i=$((i + 1))
 done
+start_seconds=300
+before=$(now)
 daemon_start run
-sleep 150
+echo "$before $(now)" | awk '{ print $2 - $1 }' > /out/ready
+sleep 330
 cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
 rss_kb() { awk '/^VmRSS/ { print $2 }' /proc/$daemon/status; }
 # The answer to a question costs as well: status is asked outside the ten minutes.
+rss_kb > /out/rss-unasked
+ctl --json status > /out/status-before
+sleep 5
 cpu_usec > /out/cpu-before
 sleep 600
 cpu_usec > /out/cpu-after
