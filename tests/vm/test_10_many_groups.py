@@ -28,9 +28,9 @@ def claims(run):
         Claim("the group under pressure, meanwhile", next(
             g["state"] for g in loaded["cgroups"] if g["path"] == "hot.group") if mthpd else None,
             "==", "drop"),
-        # Twenty to thirty groups are alive at either time.
+        # Twenty groups are alive at either time.
         Claim("descriptors: growth over three quarters of them", end["fds"] - quarter["fds"],
-              "<=", 24),
+              "<=", 8),
         Claim("descriptors at rest, against a quarter of the way", rest["fds"] - quarter["fds"],
               "<=", 0),
         Claim("threads: growth", end["threads"] - quarter["threads"], "<=", 0),

@@ -10,7 +10,8 @@ thp_setting 64
 memcg_new hot.group 64M
 control_start run "$what"
 
-figures() { # NAME: the size of the daemon now
+figures() { # NAME: the size of the daemon, with all that came and went seen
+	sleep 2
 	{
 		echo "fds $(ls /proc/$daemon/fd | wc -l)"
 		echo "threads $(ls /proc/$daemon/task | wc -l)"
