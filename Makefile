@@ -73,12 +73,12 @@ $(BUILD)/mthpctl: $(CTL_OBJ) $(BUILD)/libmthp.a
 $(BUILD)/unit/%: tests/unit/%.c $(DAEMON_OBJ) $(filter-out $(BUILD)/daemon/mthpctl.o,$(CTL_OBJ)) $(BUILD)/libmthp.a
 	@mkdir -p $(@D)
 	@echo "  CC      $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(CMOCKA_LIBS) $(PKG_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP $(LDHARDEN) $< $(filter %.o %.a,$^) -o $@ $(CMOCKA_LIBS) $(PKG_LIBS)
 
-$(BUILD)/sim/sim: $(SIM_SRC) $(BUILD)/libmthp.a
+$(BUILD)/sim/sim: $(SIM_SRC) $(wildcard tests/sim/*.h lib/*.h) $(BUILD)/libmthp.a
 	@mkdir -p $(@D)
 	@echo "  CC      $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDHARDEN) $(filter-out %.h,$^) -o $@ $(PKG_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDHARDEN) $(SIM_SRC) $(BUILD)/libmthp.a -o $@ $(PKG_LIBS)
 
 $(BUILD)/errno-shim.so: tests/fixtures/errno-shim.c tests/fixtures/errno-shim.h
 	@mkdir -p $(@D)

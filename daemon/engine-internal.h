@@ -33,6 +33,8 @@
 #define HOST_POLL_USEC UINT64_C(5000000)
 /* Groups whose trigger is tried again in one audit. */
 #define RETRY_TRIGGERS 32
+/* From a large answer to the return of its memory; answers meanwhile share it. */
+#define TRIM_USEC UINT64_C(1000000)
 #define DEGRADED_MAX 24
 
 /* One file that is steered, and what stands there as far as we know. */
@@ -56,7 +58,7 @@ struct engine {
 	struct tree *tree;
 	struct watch *watch;
 	struct node *host; /* where there is no cgroup v2: the machine as one group */
-	struct event *tick, *audit;
+	struct event *tick, *audit, *trim;
 	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
 	unsigned n_knobs;
 	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
@@ -94,6 +96,9 @@ void engine_schedule(struct engine *e);
 void engine_sample_host(struct engine *e, uint64_t now_usec);
 
 void engine_tell_changed(struct engine *e);
+/* The first look is done, or a large answer was made: the memory that it took is
+ * given back a moment later (an answer has been sent by then). */
+void engine_trim_later(struct engine *e);
 /* Why nothing may move; NULL = no hold. */
 const char *engine_held(const struct engine *e);
 

@@ -189,5 +189,6 @@ json_t *engine_metrics(struct engine *e, size_t max_groups)
 		swap_state_to_string(e->loop->host.swap), "size_kb", json_from_value(e->host_now.swaps_size_kb),
 		"used_kb", json_from_value(e->host_now.swaps_used_kb)));
 	add_groups(e, max_groups, facts);
+	engine_trim_later(e);
 	return facts;
 }

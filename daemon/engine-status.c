@@ -332,6 +332,7 @@ json_t *engine_status(struct engine *e)
 		"used_kb", json_from_value(e->host_now.swaps_used_kb)));
 	json_object_set_new(j, "tmpfs_own_huge", tmpfs_json(e));
 	json_object_set_new(j, "skipped", json_integer(e->skipped));
+	engine_trim_later(e);
 	return j;
 }
 

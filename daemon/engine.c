@@ -17,6 +17,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "cleanup.h"
+#include "footprint.h"
 #include "log.h"
 
 #define THP_DIR "sys/kernel/mm/transparent_hugepage"
@@ -196,6 +197,22 @@ static void begin(struct engine *e, uint64_t now_usec)
 {
 	engine_sample_begin(e, now_usec);
 	loop_begin(e->loop, now_usec);
+}
+
+static void on_trim(evutil_socket_t fd, short what, void *userdata)
+{
+	struct engine *e = userdata;
+
+	(void)fd;
+	(void)what;
+	e->wakeups++;
+	footprint_trim();
+}
+
+void engine_trim_later(struct engine *e)
+{
+	if (!evtimer_pending(e->trim, NULL))
+		arm(e->trim, TRIM_USEC);
 }
 
 /* @always: writes what is wanted even if it was wanted before. */
@@ -416,7 +433,8 @@ int engine_new(struct event_base *base, const struct engine_options *o, struct c
 	e->config_file = o->config_file ? strdup(o->config_file) : NULL;
 	e->tick = evtimer_new(base, on_tick, e);
 	e->audit = evtimer_new(base, on_audit, e);
-	r = e->root && e->runtime_dir && e->tick && e->audit ? init(e) : 1;
+	e->trim = evtimer_new(base, on_trim, e);
+	r = e->root && e->runtime_dir && e->tick && e->audit && e->trim ? init(e) : 1;
 	if (r) {
 		engine_free(e);
 		return r;
@@ -436,6 +454,7 @@ void engine_start(struct engine *e)
 	engine_audit_groups(e, engine_now_usec());
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);
+	engine_trim_later(e);
 	notify_status(e);
 }
 
@@ -460,6 +479,7 @@ int engine_stop(struct engine *e)
 	e->stopped = true;
 	evtimer_del(e->tick);
 	evtimer_del(e->audit);
+	evtimer_del(e->trim);
 	if (baseline_restore_wanted(e->baseline) && !e->dry_run)
 		failures = baseline_restore(e->baseline, e->thp_fd, on_restored, e);
 	return failures ? 1 : 0;
@@ -481,6 +501,8 @@ void engine_free(struct engine *e)
 		event_free(e->tick);
 	if (e->audit)
 		event_free(e->audit);
+	if (e->trim)
+		event_free(e->trim);
 	config_free(e->config);
 	cleanup_close(&e->cg_fd);
 	cleanup_close(&e->thp_fd);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/capability.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "baseline.h"
 #include "bus.h"
 #include "engine.h"
+#include "footprint.h"
 #include "log.h"
 #include "metrics.h"
 #include "replay.h"
@@ -194,9 +194,12 @@ static void drop_sys_resource(uint64_t window_usec)
 /* The watcher of memory must not be its victim, nor use what it steers. */
 static void protect_self(void)
 {
+	int r;
+
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
-		log_debug("memory cannot be locked: %s", strerror(errno));
+	r = footprint_lock();
+	if (r < 0)
+		log_debug("memory cannot be locked: %s", strerror(-r));
 }
 
 static void on_signal(evutil_socket_t sig, short what, void *userdata)
