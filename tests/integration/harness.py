@@ -352,8 +352,10 @@ class Trial:
         directory = tempfile.mkdtemp(prefix="mthpd-bin-")
         self.directories.append(directory)
         os.chmod(directory, 0o755)
-        for name in ("mthpd", "mthpctl"):
-            shutil.copy(self.build + "/" + name, directory)
+        # Not by this process: a child that another thread forks meanwhile would hold the copy open
+        # for writing, and it could not be started (ETXTBSY).
+        subprocess.run(["cp", "--"] + [self.build + "/" + name for name in ("mthpd", "mthpctl")] + [directory],
+                       check=True)
         self.mthpd, self.mthpctl = directory + "/mthpd", directory + "/mthpctl"
 
     def run(self, *args, env=None, timeout=60):
