@@ -6,8 +6,11 @@
 # A guest may be starved by its host for longer than the kernel thinks possible.
 echo 300 > /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout
 
-# khugepaged comes when a test calls it, and not before: 6.12 also collapses shmem
-# if only a smaller size is enabled there.
+# khugepaged comes when a test calls it by enabling 2M, and not before. With the global
+# switch on it runs for the sake of read-only files, and then collapses shmem as well,
+# even if only a smaller size is enabled there; how much depends on when it is scheduled.
+# Sizes that are set by name do not need the global switch.
+echo never > $THP/enabled
 echo 600000 > $THP/khugepaged/scan_sleep_millisecs
 
 STATS=$THP/hugepages
