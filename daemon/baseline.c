@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "caps.h"
 #include "cleanup.h"
 #include "journal.h"
 
@@ -40,7 +41,7 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-static int replace_journal(int dir_fd, const char *text)
+static int replace_journal(int dir_fd, const char *text, bool sync)
 {
 	_cleanup_close_ int fd = openat(
 		dir_fd, JOURNAL_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -49,7 +50,7 @@ static int replace_journal(int dir_fd, const char *text)
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, text);
-	if (r == 0 && fsync(fd) < 0)
+	if (r == 0 && sync && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dir_fd, JOURNAL_NEW, dir_fd, JOURNAL_NAME) < 0)
 		r = -errno;
@@ -58,20 +59,32 @@ static int replace_journal(int dir_fd, const char *text)
 		return r;
 	}
 	/* the name as well: the directory may be on a real disk */
-	return fsync(dir_fd) < 0 ? -errno : 0;
+	return sync && fsync(dir_fd) < 0 ? -errno : 0;
 }
 
-static int save(struct baseline *b)
+int baseline_save(struct baseline *b, bool sync)
 {
 	_cleanup_free_ char *text = journal_encode(&b->j);
 	int r;
 
 	if (!text)
 		return -ENOMEM;
-	r = replace_journal(b->dir_fd, text);
-	if (r == 0)
+	r = replace_journal(b->dir_fd, text, sync);
+	if (r == 0) {
 		b->on_disk = true;
+		b->j.groups.dirty = false;
+	}
 	return r;
+}
+
+static int save(struct baseline *b)
+{
+	return baseline_save(b, true);
+}
+
+struct group_table *baseline_groups(struct baseline *b)
+{
+	return &b->j.groups;
 }
 
 /* Reads the journal into a NUL-terminated buffer. -ENOENT: there is none. */
@@ -90,11 +103,12 @@ static int read_journal(int dir_fd, char **ret_text, size_t *ret_len)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size > JOURNAL_BYTES_MAX)
 		return -EFBIG;
-	text = malloc(JOURNAL_BYTES_MAX + 1);
+	/* nobody else writes it: if it grows all the same, it is cut and does not parse */
+	text = malloc((size_t)st.st_size + 1);
 	if (!text)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t n = read(fd, text + len, JOURNAL_BYTES_MAX - len);
+		ssize_t n = read(fd, text + len, (size_t)st.st_size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -228,6 +242,7 @@ void baseline_free(struct baseline *b)
 		return;
 	cleanup_close(&b->lock_fd);
 	cleanup_close(&b->dir_fd);
+	groups_clear(&b->j.groups);
 	free(b->j.root);
 	free(b->j.hold);
 	free(b);
@@ -464,7 +479,11 @@ static int restore_file(struct journal_entry *e, int thp_fd, const struct report
 	return r;
 }
 
-int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void *userdata)
+/* The first step that raises: groups go back before it, because they may have been
+ * narrower than what the machine as a whole allowed. */
+#define RESTORE_STEP_GROUPS 2
+int baseline_restore(
+	struct baseline *b, int thp_fd, int cg_fd, baseline_report_fn fn, void *userdata)
 {
 	const struct report to = {fn, userdata};
 	unsigned steps[BASELINE_FILES_MAX] = {0};
@@ -474,6 +493,8 @@ int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void
 		steps[i] = journal_is_changed(&b->j.files[i]) ? restore_step(&b->j.files[i], thp_fd)
 							      : RESTORE_STEPS;
 	for (unsigned step = 0; step < RESTORE_STEPS; step++) {
+		if (step == RESTORE_STEP_GROUPS)
+			failures += baseline_groups_restore(b, cg_fd, fn, userdata);
 		for (unsigned i = 0; i < b->j.n; i++) {
 			if (steps[i] == step && restore_file(&b->j.files[i], thp_fd, &to) < 0)
 				failures++;
@@ -496,16 +517,34 @@ static bool has_changes(const struct baseline *b)
 	return false;
 }
 
+/* Where the daemon found it. -1: there is none. */
+static int open_cgroup_root(const char *root)
+{
+	_cleanup_free_ struct caps *caps = calloc(1, sizeof(*caps));
+	_cleanup_close_ int root_fd = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *mount;
+
+	if (!caps || root_fd < 0)
+		return -1;
+	caps_probe(root, root_fd, NULL, caps);
+	if (caps->cgroup_mode != HOST_CGROUP_V2)
+		return -1;
+	mount = caps->cgroup_mount + strspn(caps->cgroup_mount, "/");
+	return openat(root_fd, *mount ? mount : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int restore_locked(struct baseline *b, baseline_report_fn fn, void *userdata)
 {
-	_cleanup_close_ int thp_fd = -1;
+	_cleanup_close_ int thp_fd = -1, cg_fd = -1;
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/sys/kernel/mm/transparent_hugepage", b->j.root);
 	thp_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (thp_fd < 0 && (errno != ENOENT || has_changes(b)))
 		return -errno;
-	return baseline_restore(b, thp_fd, fn, userdata);
+	if (b->j.groups.n > 0)
+		cg_fd = open_cgroup_root(b->j.root);
+	return baseline_restore(b, thp_fd, cg_fd, fn, userdata);
 }
 
 int baseline_restore_command(const char *runtime_dir, const char *root, bool only_if_wanted,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The baseline: what every file under transparent_hugepage held before mthpd,
- * and what mthpd wrote last, kept in memory and journaled to
- * RUNTIME_DIR/baseline.json before each write, so that a kill between the
- * journal and the write, or after it, is covered. Called by the actuator and by
- * --restore; nobody else writes the file. Never guesses: a journal that is
+ * The baseline: what every file under transparent_hugepage, and of each memory
+ * cgroup (baseline-groups.h), held before mthpd, and what mthpd wrote last, kept
+ * in memory and journaled to RUNTIME_DIR/baseline.json before each write, so
+ * that a kill between the journal and the write, or after it, is covered. Called
+ * by the actuators and by --restore; nobody else writes the file. Never guesses: a journal that is
  * corrupt, truncated or from another boot is ignored with a warning and the
  * current values become the baseline.
  *
  * The file is replaced atomically (temporary name, fsync, rename) and holds
  * {"format":1,"boot_id":...,"root":...,"restore_on_exit":bool,
- *  "hold":null|{"reason":...}, "files":[{"path","baseline","written","old"}]}.
+ *  "hold":null|{"reason":...}, "files":[{"path","baseline","written","old"}],
+ *  "groups": see baseline-groups.h}.
  * "files" names only what mthpd changed: a file at its baseline has no entry.
  * "old" is null unless a write is under way, or if the value being replaced is
  * somebody else's (a re-assertion): such a value must not pass for ours later.
@@ -78,12 +79,20 @@ bool baseline_restore_wanted(const struct baseline *b);
  * was being written); calls @fn for each file that did not hold its baseline
  * already: outcome "restored", "left" (a value someone else set stands; or the
  * file is gone, with @error ENOENT and an empty @from) or "failed" (with errno).
- * Values that lower the risk come first, each file is written once. Removes the
- * journal when nothing failed, unless it carries a hold; that stays. @thp_fd:
- * transparent_hugepage. Idempotent. Returns the number of failures or -errno. */
+ * Values that lower the risk come first, then the files of groups, then values
+ * that raise it; each file is written once. Removes the journal when nothing
+ * failed, unless it carries a hold; that stays. @thp_fd: transparent_hugepage;
+ * @cg_fd: the cgroup2 root, -1 where there is none (baseline_groups_restore()).
+ * Idempotent. Returns the number of failures or -errno. */
 typedef void (*baseline_report_fn)(const char *path, const char *outcome, const char *from,
 	const char *to, int error, void *userdata);
-int baseline_restore(struct baseline *b, int thp_fd, baseline_report_fn fn, void *userdata);
+int baseline_restore(
+	struct baseline *b, int thp_fd, int cg_fd, baseline_report_fn fn, void *userdata);
+
+/* For baseline-groups.c: its table, and the journal as it is now to disk. @sync:
+ * with fsync. */
+struct group_table *baseline_groups(struct baseline *b);
+int baseline_save(struct baseline *b, bool sync);
 
 /* The whole of `mthpd --restore[=exit]`: no daemon needed, refuses with -EBUSY while
  * one holds the lock. @only_if_wanted: obey baseline_restore_wanted() of the file.

@@ -481,7 +481,7 @@ int engine_stop(struct engine *e)
 	evtimer_del(e->audit);
 	evtimer_del(e->trim);
 	if (baseline_restore_wanted(e->baseline) && !e->dry_run)
-		failures = baseline_restore(e->baseline, e->thp_fd, on_restored, e);
+		failures = baseline_restore(e->baseline, e->thp_fd, e->cg_fd, on_restored, e);
 	return failures ? 1 : 0;
 }
 
@@ -615,7 +615,7 @@ int engine_hold_briefly(struct engine *e, const char *reason)
 
 int engine_restore(struct engine *e)
 {
-	int failures = baseline_restore(e->baseline, e->thp_fd, on_restored, e);
+	int failures = baseline_restore(e->baseline, e->thp_fd, e->cg_fd, on_restored, e);
 
 	engine_hold(e, "restored by hand");
 	for (unsigned i = 0; i < e->n_knobs; i++)

@@ -48,7 +48,7 @@ static json_t *encode_entry(const struct journal_entry *e)
 		"written", e->written[0] ? e->written : NULL, "old", e->old[0] ? e->old : NULL);
 }
 
-char *journal_encode(const struct journal *j)
+char *journal_encode(struct journal *j)
 {
 	json_t *files = json_array(), *hold, *all;
 	char *text = NULL;
@@ -68,7 +68,7 @@ char *journal_encode(const struct journal *j)
 	if (all)
 		text = json_dumps(all, JSON_INDENT(1));
 	json_decref(all);
-	return text;
+	return text ? groups_append_text(&j->groups, text) : NULL;
 }
 
 static bool decode_value(const char *path, const json_t *value, char dst[KNOB_VALUE_LEN])
@@ -146,6 +146,8 @@ static const char *decode(json_t *json, struct journal *j)
 		if (!decode_entry(file, j))
 			return JOURNAL_IGNORED("names a file or a value that mthpd never writes");
 	}
+	if (!groups_decode(&j->groups, json_object_get(json, "groups")))
+		return JOURNAL_IGNORED("names a group's file or a value that mthpd never writes");
 	return NULL;
 }
 
@@ -160,6 +162,7 @@ const char *journal_decode(struct journal *j, const char *text, size_t len)
 	json_decref(json);
 	if (warning) {
 		j->n = 0;
+		groups_clear(&j->groups);
 		j->restore_on_exit = true;
 		free(j->hold);
 		j->hold = NULL;

@@ -12,12 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "baseline.h"
+#include "baseline-groups.h"
 
 #define JOURNAL_NAME "baseline.json"
 #define JOURNAL_IGNORED(why) JOURNAL_NAME " " why ": ignored"
-/* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB. */
-#define JOURNAL_BYTES_MAX 65536
+/* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB, a
+ * root to 24 KiB at most. */
+#define JOURNAL_BYTES_MAX (65536 + BASELINE_GROUPS_BYTES_MAX)
 #define BOOT_ID_LEN 64
 
 /* An empty string is "none". */
@@ -38,6 +39,7 @@ struct journal {
 	char *hold; /* reason; NULL = no hold */
 	unsigned n;
 	struct journal_entry files[BASELINE_FILES_MAX];
+	struct group_table groups;
 };
 
 struct journal_entry *journal_find(const struct journal *j, const char *path);
@@ -50,9 +52,9 @@ void journal_set_value(char dst[KNOB_VALUE_LEN], const char *value);
 bool journal_is_utf8(const char *s);
 
 /* Returns malloc'ed text, NULL when there is no memory. */
-char *journal_encode(const struct journal *j);
+char *journal_encode(struct journal *j);
 
-/* Fills restore_on_exit, hold and files of @j from @text, if it is of the boot
+/* Fills restore_on_exit, hold, files and groups of @j from @text, if it is of the boot
  * and root that @j names. Returns NULL, or static text that says why it cannot
  * be used; these fields then are as in a run without a journal. */
 const char *journal_decode(struct journal *j, const char *text, size_t len);

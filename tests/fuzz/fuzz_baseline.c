@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		baseline_free(b);
 		b = open_again(&warning);
 		require(!warning);
-		require(baseline_restore(b, tree.thp_fd, on_report, NULL) >= 0);
-		require(baseline_restore(b, tree.thp_fd, on_report, NULL) >= 0);
+		require(baseline_restore(b, tree.thp_fd, -1, on_report, NULL) >= 0);
+		require(baseline_restore(b, tree.thp_fd, -1, on_report, NULL) >= 0);
 	}
 	baseline_free(b);
 	require(!strcmp(tree_text(outside), "always [madvise] never\n"));

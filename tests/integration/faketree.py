@@ -15,6 +15,12 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 THP = "sys/kernel/mm/transparent_hugepage"
 CG = "sys/fs/cgroup"
 SIZE_WORDS = ("always", "inherit", "madvise", "never")
+# A group's own files on a kernel with our patches (kernel-patches/), as they are at first.
+GROUP_KNOBS = {"memory.thp.max_size": "max", "memory.thp.max_ptes_none": "inherit",
+               "memory.thp.margin": "inherit"}
+THP_EVENTS = ("margin_anon", "margin_swpin", "margin_shmem", "margin_collapse", "swpout_split_avoided")
+THP_STAT = ("pswpin", "pswpout", "thp_margin_fallback", "thp_size_limited", "thp_swpout_split_avoided",
+            "thp_reclaim_scanned", "thp_reclaim_young")
 SIZES_X86 = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -24,10 +30,14 @@ def choice(words, selected):
 
 class Tree:
     def __init__(self, sizes=SIZES_X86, top="madvise", modes=None, legacy=False, pmd_kb=2048,
-                 ptes=511, defrag="madvise", mem_kb=8 << 20, swap_kb=1 << 20):
+                 ptes=511, defrag="madvise", mem_kb=8 << 20, swap_kb=1 << 20, memcg_thp=False):
+        """memcg_thp: a kernel with our patches; groups then have memory.thp.* as well."""
         self.dir = tempfile.mkdtemp(prefix="mthpd-tree-", dir=MEMORY)
         self.lock = threading.RLock()  # a test and its drives move the same counters
+        self.memcg_thp = memcg_thp
         modes = dict(modes or {})
+        if memcg_thp:
+            self.write(THP + "/memcg_margin", "auto\n")
         self.write(THP + "/enabled", choice(("always", "madvise", "never"), top))
         self.write(THP + "/shmem_enabled", choice(
             ("always", "within_size", "advise", "never", "deny", "force"), "never"))
@@ -70,9 +80,10 @@ class Tree:
         self.write(d + "/shmem_enabled", choice(
             ("always", "inherit", "within_size", "advise", "never"), "never"))
         if stats:
+            ours = ("anon_fault_fallback_margin", "swpin", "swpin_fallback_margin", "swpout_split_avoided")
             for name in ("anon_fault_alloc", "anon_fault_fallback", "anon_fault_fallback_charge",
                          "swpout", "swpout_fallback", "split", "split_failed", "split_deferred",
-                         "nr_anon", "nr_anon_partially_mapped"):
+                         "nr_anon", "nr_anon_partially_mapped") + (ours if self.memcg_thp else ()):
                 self.write("%s/stats/%s" % (d, name), "0\n")
 
     def path(self, name):
@@ -147,8 +158,10 @@ class Tree:
                 self.vmstat[k] += n
             self.save_vmstat()
 
-    def group(self, path, limit=None, current=0, memory=True, **stat):
-        g = Group(self, path, limit, current, memory, stat)
+    def group(self, path, limit=None, current=0, memory=True, thp=None, **stat):
+        """thp: with memory.thp.* files or without; None: as the kernel of this tree."""
+        thp = self.memcg_thp if thp is None else thp
+        g = Group(self, path, limit, current, memory, memory and thp, stat)
         self.groups[path] = g
         return g
 
@@ -159,7 +172,7 @@ class Tree:
 class Group:
     """A cgroup directory; step() moves its counters by one tick."""
 
-    def __init__(self, tree, path, limit, current, memory, stat):
+    def __init__(self, tree, path, limit, current, memory, thp, stat):
         self.tree, self.path = tree, path
         self.limit, self.current = limit, current
         self.some = self.full = 0
@@ -168,6 +181,8 @@ class Group:
                      "inactive_file": 0, "file_dirty": 0, "file_writeback": 0, "pgfault": 0,
                      "pgmajfault": 0, "workingset_refault_anon": 0, "workingset_refault_file": 0,
                      "pgscan": 0, "pgsteal": 0, "thp_fault_alloc": 0, "thp_collapse_alloc": 0}
+        self.thp_events = dict.fromkeys(THP_EVENTS if thp else (), 0)
+        self.stat.update(dict.fromkeys(THP_STAT if thp else (), 0))
         self.stat.update(stat)
         self.cpu = {"usage_usec": 0, "user_usec": 0, "system_usec": 0}
         self.swap = 0
@@ -175,8 +190,19 @@ class Group:
         self.saved = {}
         os.makedirs(tree.path("%s/%s" % (CG, path)), exist_ok=True)
         self.write("cgroup.procs", "")
+        for name, value in GROUP_KNOBS.items() if thp else ():
+            self.set_knob(name, value)
         if memory:
             self.save()
+
+    def knob(self, name):
+        """What memory.thp.<name> holds."""
+        return self.tree.read("%s/%s/memory.thp.%s" % (CG, self.path, name.replace("memory.thp.", "")))
+
+    def set_knob(self, name, value):
+        """What another program's write to memory.thp.<name> would leave."""
+        name = name.replace("memory.thp.", "")
+        self.tree.write("%s/%s/memory.thp.%s" % (CG, self.path, name), value + "\n")
 
     def write(self, name, text):
         with self.tree.lock:
@@ -193,6 +219,9 @@ class Group:
         self.write("memory.events", lines(self.events))
         if self.save_events_local:
             self.write("memory.events.local", lines(self.events))
+        if self.thp_events:
+            self.write("memory.thp.events", lines(self.thp_events))
+            self.write("memory.thp.events.local", lines(self.thp_events))
         self.write("memory.stat", lines(self.stat))
         self.write("cpu.stat", lines(self.cpu))
         self.write("memory.max", "max\n" if self.limit is None else "%d\n" % self.limit)
@@ -207,7 +236,8 @@ class Group:
         with self.tree.lock:
             self.move(*args, **how)
 
-    def move(self, some_usec=0, full_usec=0, current=None, swap=0, events=None, cpu=None, **stat):
+    def move(self, some_usec=0, full_usec=0, current=None, swap=0, events=None, cpu=None, thp_events=None,
+             **stat):
         self.some += some_usec
         self.full += full_usec
         self.swap += swap
@@ -215,6 +245,8 @@ class Group:
             self.current = current
         for k, n in (events or {}).items():
             self.events[k] += n
+        for k, n in (thp_events or {}).items():
+            self.thp_events[k] += n
         for k, n in (cpu or {}).items():
             self.cpu[k] += n
         for k, n in stat.items():

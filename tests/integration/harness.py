@@ -178,7 +178,7 @@ class Daemon:
         """Replaces the shim's rules while the daemon runs; earlier lines speak first."""
         text = "".join(r + "\n" for r in rules)
         if self.sysfs:
-            text += "*/transparent_hugepage/* write sysfs\n"
+            text += "*/transparent_hugepage/* write sysfs\n*/memory.thp.* write cgroup\n"
         with open(self.rules_file + ".new", "w") as f:
             f.write(text)
         os.rename(self.rules_file + ".new", self.rules_file)
@@ -249,6 +249,10 @@ class Daemon:
     def writes(self, part=""):
         """Writes to the switches, refused ones too; `part` narrows the path."""
         return [w for w in self.recorded() if w.op == "write" and faketree.THP in w.path and part in w.path]
+
+    def group_writes(self, part=""):
+        """Writes to memory.thp.* of groups, refused ones too; `part` narrows the path."""
+        return [w for w in self.recorded() if w.op == "write" and "/memory.thp." in w.path and part in w.path]
 
     def ticks(self, n, timeout=60):
         """Waits until the daemon woke up n more times."""

@@ -96,7 +96,7 @@ static inline int restore(struct world *w)
 {
 	w->reports[0] = '\0';
 	w->n_reports = 0;
-	return baseline_restore(w->b, w->tree.thp_fd, on_report, w);
+	return baseline_restore(w->b, w->tree.thp_fd, -1, on_report, w);
 }
 
 static inline int command(struct world *w, bool only_if_wanted)

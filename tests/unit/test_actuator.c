@@ -370,7 +370,7 @@ static void test_adopt(void **state)
 	assert_int_equal(apply(w, PTES, "0"), ACTUATOR_WRITTEN);
 	assert_string_equal(baseline_get(w->baseline, PTES), "100");
 	assert_int_equal(counts(w).foreign_changes, 2);
-	assert_int_equal(baseline_restore(w->baseline, w->tree.thp_fd, NULL, NULL), 0);
+	assert_int_equal(baseline_restore(w->baseline, w->tree.thp_fd, -1, NULL, NULL), 0);
 	assert_string_equal(tree_get(&w->tree, S64), "always inherit [madvise] never\n");
 	assert_string_equal(tree_get(&w->tree, PTES), "100");
 }

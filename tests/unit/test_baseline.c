@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The baseline journal: one instance, kills, entries, unusable journals, holds. */
 #include "baseline_world.h"
+#include "journal.h"
 
 /* ---- one instance ------------------------------------------------------- */
 
@@ -382,8 +383,9 @@ static void test_too_many_and_twice(void **state)
 		check_ignored(w, text, "never writes");
 		free(text);
 	}
-	text = calloc(1, 70 * 1024);
-	memset(text, ' ', 70 * 1024 - 1);
+	/* one byte more than the limit */
+	text = calloc(1, JOURNAL_BYTES_MAX + 2);
+	memset(text, ' ', JOURNAL_BYTES_MAX + 1);
 	check_ignored(w, text, "cannot be read");
 	free(text);
 }

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-actuator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "baseline-groups.h"
+#include "cleanup.h"
+
+/* A kernel that refuses so many distinct values of a file is not worth another try. */
+#define REFUSED_MAX 16
+#define MESSAGE_MAX (GROUP_FILE_PATH_MAX + 256)
+
+struct knob_state {
+	bool warned_unparseable;
+	int warned_errno; /* of the last write that failed otherwise; 0 after one that went well */
+	unsigned n_refused;
+	char refused[REFUSED_MAX][GROUP_VALUE_LEN]; /* EINVAL */
+};
+
+struct group_actuator {
+	int cg_fd;
+	struct baseline *baseline;
+	struct group_table *table; /* the baseline's */
+	struct actuator_ops ops;
+	void *userdata;
+	bool dry_run, reassert;
+	bool warned_denied, warned_journal, warned_full, warned_name;
+	struct actuator_counts counts;
+	struct knob_state knobs[GROUP_KNOBS];
+	char conflict[GROUP_FILE_PATH_MAX];
+};
+
+/* One file of one group while it is worked on. */
+struct target {
+	const char *path;
+	uint64_t id;
+	enum group_knob k;
+	int fd; /* of the group */
+};
+
+int group_actuator_new(int cg_fd, struct baseline *b, const struct actuator_ops *ops,
+	void *userdata, struct group_actuator **ret)
+{
+	struct group_actuator *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->cg_fd = cg_fd;
+	a->baseline = b;
+	a->table = baseline_groups(b);
+	a->ops = *ops;
+	a->userdata = userdata;
+	*ret = a;
+	return 0;
+}
+
+void group_actuator_free(struct group_actuator *a)
+{
+	free(a);
+}
+
+void group_actuator_set_dry_run(struct group_actuator *a, bool yes)
+{
+	a->dry_run = yes;
+}
+
+void group_actuator_set_reassert(struct group_actuator *a, bool yes)
+{
+	a->reassert = yes;
+}
+
+void group_actuator_counts(const struct group_actuator *a, struct actuator_counts *ret)
+{
+	*ret = a->counts;
+}
+
+/* ---- what a person reads ------------------------------------------------ */
+
+static void __attribute__((format(printf, 2, 3))) warn(
+	struct group_actuator *a, const char *format, ...)
+{
+	char message[MESSAGE_MAX];
+	va_list args;
+
+	if (!a->ops.warn)
+		return;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	a->ops.warn(message, a->userdata);
+}
+
+static void warn_unparseable(struct group_actuator *a, const char *path, enum group_knob k)
+{
+	if (a->knobs[k].warned_unparseable)
+		return;
+	a->knobs[k].warned_unparseable = true;
+	warn(a, "%s/%s: the text of the file is not understood: it is never written", path,
+		group_knob_file[k]);
+}
+
+static void warn_denied(struct group_actuator *a, const char *path, enum group_knob k, int error)
+{
+	if (a->warned_denied)
+		return;
+	a->warned_denied = true;
+	warn(a, "%s/%s: %s: memory groups cannot be steered; it takes a cgroup2 tree that is "
+		"mounted read-write, and root with CAP_DAC_OVERRIDE",
+		path, group_knob_file[k], strerror(-error));
+}
+
+static void warn_journal(struct group_actuator *a, int error)
+{
+	if (a->warned_journal)
+		return;
+	a->warned_journal = true;
+	warn(a, "cannot write the journal of start values, so no group is changed: %s",
+		strerror(-error));
+}
+
+/* The journal cannot take the group. */
+static void warn_no_entry(struct group_actuator *a, const char *path, int error)
+{
+	bool *warned = error == -EILSEQ ? &a->warned_name : &a->warned_full;
+
+	if (*warned)
+		return;
+	*warned = true;
+	if (error == -EILSEQ)
+		warn(a, "%s: the name is not UTF-8 and cannot be journaled: the group is not steered",
+			path);
+	else if (error == -ENOSPC)
+		warn(a, "%s: the journal of start values is full (%d groups, or %u MiB of names): "
+			"this group and others are not steered",
+			path, BASELINE_GROUPS_MAX, BASELINE_GROUPS_BYTES_MAX >> 20);
+	else
+		warn(a, "%s: cannot be journaled, the group is not steered: %s", path,
+			strerror(-error));
+}
+
+static void tell_foreign(struct group_actuator *a, const struct target *t, const char *expected,
+	const char *found, bool adopted)
+{
+	char path[GROUP_FILE_PATH_MAX];
+
+	a->counts.foreign_changes++;
+	snprintf(path, sizeof(path), "%s/%s", t->path, group_knob_file[t->k]);
+	if (a->ops.foreign)
+		a->ops.foreign(path, expected, found, adopted, a->userdata);
+}
+
+/* ---- finding the group -------------------------------------------------- */
+
+/* The entry of the group, if there is one. Another path under the same inode is
+ * another group, where a file system uses numbers again. */
+static struct group_entry *find_entry(struct group_actuator *a, const char *path, uint64_t id)
+{
+	struct group_entry *e = groups_find(a->table, id);
+
+	if (e && strcmp(e->path, path)) {
+		groups_drop(a->table, e);
+		return NULL;
+	}
+	return e;
+}
+
+void group_actuator_forget(struct group_actuator *a, uint64_t id)
+{
+	struct group_entry *e = groups_find(a->table, id);
+
+	if (e)
+		groups_drop(a->table, e);
+}
+
+/* As group_open(). A group that is gone takes its entry with it. */
+static int open_group(struct group_actuator *a, const char *path, uint64_t id)
+{
+	int fd = group_open(a->cg_fd, path, id);
+
+	if (fd == -ESTALE)
+		group_actuator_forget(a, id);
+	return fd;
+}
+
+/* A file is missing: because its group is? */
+static bool has_vanished(struct group_actuator *a, const char *path, uint64_t id)
+{
+	_cleanup_close_ int fd = open_group(a, path, id);
+
+	return fd == -ESTALE;
+}
+
+/* ---- looking ------------------------------------------------------------ */
+
+static int read_value(struct group_actuator *a, const struct target *t, char value[GROUP_VALUE_LEN])
+{
+	int r = group_read(t->fd, group_knob_file[t->k], t->k, value);
+
+	if (r == -EINVAL)
+		warn_unparseable(a, t->path, t->k);
+	return r;
+}
+
+/* @found stands in a file that an earlier run wrote. Returns the entry if it says
+ * something still. */
+static struct group_entry *settle(
+	struct group_actuator *a, const struct target *t, const char *found)
+{
+	struct group_entry *e = find_entry(a, t->path, t->id);
+	char expected[GROUP_VALUE_LEN];
+
+	if (!e)
+		return NULL;
+	snprintf(expected, sizeof(expected), "%s", e->files[t->k].written);
+	if (baseline_group_settle(a->baseline, e, t->k, found))
+		tell_foreign(a, t, expected, found, true);
+	return e;
+}
+
+static int look_at_file(struct group_actuator *a, const struct target *t, char *now, char *base)
+{
+	const struct group_entry *e;
+	int r = read_value(a, t, now);
+
+	if (r < 0)
+		return r;
+	e = settle(a, t, now);
+	snprintf(base, GROUP_VALUE_LEN, "%s",
+		e && e->files[t->k].written[0] ? e->files[t->k].baseline : now);
+	return 0;
+}
+
+int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
+	struct group_values *ret_now, struct group_values *ret_base)
+{
+	struct group_values now = {0}, base = {0};
+	_cleanup_close_ int fd = -1;
+	bool any = false, missing = false;
+
+	if (!*path)
+		return -ENOENT;
+	fd = open_group(a, path, id);
+	if (fd < 0)
+		return fd;
+	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		const struct target t = {path, id, k, fd};
+		int r = look_at_file(a, &t, now.value[k], base.value[k]);
+
+		if (r < 0 && r != -ENOENT && r != -ENODEV && r != -EINVAL)
+			return r;
+		missing |= r == -ENOENT || r == -ENODEV;
+		any |= r == 0 || r == -EINVAL;
+	}
+	if (missing && has_vanished(a, path, id))
+		return -ESTALE;
+	if (!any)
+		return -ENOENT;
+	*ret_now = now;
+	*ret_base = base;
+	return 0;
+}
+
+/* ---- values that cannot be had ------------------------------------------ */
+
+static bool was_refused(const struct knob_state *s, const char *value)
+{
+	for (unsigned i = 0; i < s->n_refused; i++)
+		if (!strcmp(s->refused[i], value))
+			return true;
+	return s->n_refused == REFUSED_MAX;
+}
+
+static void refuse(struct group_actuator *a, const struct target *t, const char *value)
+{
+	struct knob_state *s = &a->knobs[t->k];
+
+	if (was_refused(s, value))
+		return;
+	snprintf(s->refused[s->n_refused++], GROUP_VALUE_LEN, "%s", value);
+	warn(a, "%s/%s: the kernel refuses \"%s\": not tried again in any group", t->path,
+		group_knob_file[t->k], value);
+}
+
+static bool is_denial(int error)
+{
+	return error == -EROFS || error == -EACCES || error == -EPERM;
+}
+
+/* What a failed system call amounts to. */
+static enum actuator_result failed(
+	struct group_actuator *a, const struct target *t, const char *value, int error)
+{
+	if (error == -ESTALE || error == -ENOENT || error == -ENODEV)
+		return ACTUATOR_GONE;
+	a->counts.write_errors++;
+	if (is_denial(error)) {
+		warn_denied(a, t->path, t->k, error);
+		return ACTUATOR_READONLY;
+	}
+	if (error == -EINVAL) {
+		refuse(a, t, value);
+	} else if (a->knobs[t->k].warned_errno != error) {
+		a->knobs[t->k].warned_errno = error;
+		warn(a, "%s/%s: cannot write \"%s\": %s", t->path, group_knob_file[t->k], value,
+			strerror(-error));
+	}
+	return ACTUATOR_REFUSED;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+/* Journals, then writes. */
+static enum actuator_result write_journaled(struct group_actuator *a, const struct target *t,
+	struct group_entry *e, const char *old, const char *value)
+{
+	int r, done;
+
+	r = baseline_group_journal(a->baseline, e, t->k, old, value);
+	if (r < 0) {
+		groups_drop_idle(a->table, e);
+		warn_journal(a, r);
+		a->counts.write_errors++;
+		return ACTUATOR_REFUSED;
+	}
+	r = group_write(t->fd, t->k, value);
+	done = baseline_group_done(a->baseline, e, t->k, r == 0);
+	groups_drop_idle(a->table, e);
+	if (done < 0)
+		warn_journal(a, done);
+	if (r < 0) {
+		if (r == -ENOENT || r == -ENODEV)
+			has_vanished(a, t->path, t->id);
+		return failed(a, t, value, r);
+	}
+	a->knobs[t->k].warned_errno = 0;
+	a->warned_denied = false;
+	a->counts.writes++;
+	return ACTUATOR_WRITTEN;
+}
+
+static enum actuator_result write_value(
+	struct group_actuator *a, const struct target *t, const char *old, const char *value)
+{
+	struct group_entry *e = find_entry(a, t->path, t->id);
+	int r;
+
+	if (was_refused(&a->knobs[t->k], value))
+		return ACTUATOR_REFUSED;
+	if (a->dry_run)
+		return ACTUATOR_DRY;
+	/* Asked first: what may not be written need not be journaled. */
+	if (faccessat(t->fd, group_knob_file[t->k], W_OK, 0) < 0)
+		return failed(a, t, value, -errno);
+	r = e ? 0 : groups_add(a->table, t->path, t->id, &e);
+	if (r < 0) {
+		a->counts.write_errors++;
+		warn_no_entry(a, t->path, r);
+		return ACTUATOR_REFUSED;
+	}
+	return write_journaled(a, t, e, old, value);
+}
+
+/* ---- values of other people --------------------------------------------- */
+
+static void yield(struct group_actuator *a, const struct target *t, struct group_file *f,
+	const char *expected, const char *found)
+{
+	if (f->contested <= ACTUATOR_REASSERT_MAX || f->yielded)
+		return;
+	f->yielded = true;
+	warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload", t->path,
+		group_knob_file[t->k], expected, found);
+}
+
+/* @found stands where we wrote something else. Returns true when @wanted is to be
+ * written over it; otherwise it is adopted. */
+static bool take_foreign(struct group_actuator *a, const struct target *t, struct group_entry *e,
+	const char *found, const char *wanted)
+{
+	struct group_file *f = &e->files[t->k];
+	char expected[GROUP_VALUE_LEN];
+	bool again;
+
+	snprintf(expected, sizeof(expected), "%s", f->written);
+	f->contested++;
+	again = a->reassert && f->contested <= ACTUATOR_REASSERT_MAX && strcmp(found, wanted) &&
+		!a->dry_run;
+	if (!again)
+		baseline_group_adopt(a->baseline, e, t->k);
+	tell_foreign(a, t, expected, found, !again);
+	yield(a, t, f, expected, found);
+	return again;
+}
+
+static enum actuator_result apply_to_file(
+	struct group_actuator *a, const struct target *t, const char *value, char *ret_old)
+{
+	char current[GROUP_VALUE_LEN];
+	struct group_entry *e;
+	struct group_file *f;
+	int r = read_value(a, t, current);
+
+	if (r == -ENOENT || r == -ENODEV)
+		has_vanished(a, t->path, t->id);
+	if (r == -EINVAL)
+		return ACTUATOR_REFUSED;
+	if (r < 0)
+		return failed(a, t, value, r);
+	if (ret_old)
+		snprintf(ret_old, GROUP_VALUE_LEN, "%s", current);
+	e = settle(a, t, current);
+	f = e ? &e->files[t->k] : NULL;
+	if (f && f->written[0] && strcmp(current, f->written) &&
+		!take_foreign(a, t, e, current, value))
+		return ACTUATOR_FOREIGN;
+	if (!strcmp(current, value))
+		return ACTUATOR_SAME;
+	return f && f->yielded ? ACTUATOR_FOREIGN : write_value(a, t, current, value);
+}
+
+/* What was adopted or forgotten on the way goes to disk once. */
+static void flush(struct group_actuator *a)
+{
+	int r = baseline_groups_flush(a->baseline);
+
+	if (r < 0)
+		warn_journal(a, r);
+}
+
+enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
+	enum group_knob k, const char *value, char *ret_old)
+{
+	struct target t = {path, id, k, -1};
+	enum actuator_result result;
+
+	if (!group_path_valid(path) || !group_value_valid(k, value))
+		return ACTUATOR_REFUSED;
+	t.fd = open_group(a, path, id);
+	result = t.fd < 0 ? failed(a, &t, value, t.fd) : apply_to_file(a, &t, value, ret_old);
+	cleanup_close(&t.fd);
+	if (result == ACTUATOR_FOREIGN)
+		flush(a);
+	return result;
+}
+
+/* ---- the audit ---------------------------------------------------------- */
+
+static void audit_file(struct group_actuator *a, const struct target *t)
+{
+	char current[GROUP_VALUE_LEN], ours[GROUP_VALUE_LEN];
+	struct group_entry *e;
+
+	if (read_value(a, t, current) < 0)
+		return;
+	e = settle(a, t, current);
+	if (!e || !e->files[t->k].written[0] || !strcmp(current, e->files[t->k].written))
+		return;
+	snprintf(ours, sizeof(ours), "%s", e->files[t->k].written);
+	if (take_foreign(a, t, e, current, ours))
+		write_value(a, t, current, ours);
+}
+
+/* The common case costs one small read per file: what we wrote stands. Whether in
+ * the same group does not matter, nothing is written then. */
+static bool is_as_we_left_it(struct group_actuator *a, const struct group_entry *e)
+{
+	char path[GROUP_FILE_PATH_MAX], value[GROUP_VALUE_LEN];
+	bool any = false;
+
+	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		const struct group_file *f = &e->files[k];
+
+		if (!f->written[0])
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", e->path, group_knob_file[k]);
+		if (!f->noted || group_read(a->cg_fd, path, k, value) < 0 ||
+			strcmp(value, f->written))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static void audit_group(struct group_actuator *a, uint64_t id)
+{
+	struct group_entry *e = groups_find(a->table, id);
+	_cleanup_free_ char *path = strdup(e->path);
+	_cleanup_close_ int fd = path ? open_group(a, path, id) : -ENOMEM;
+
+	for (unsigned k = 0; fd >= 0 && k < GROUP_KNOBS; k++) {
+		const struct target t = {path, id, k, fd};
+
+		e = groups_find(a->table, id);
+		if (e && e->files[k].written[0])
+			audit_file(a, &t);
+	}
+	e = groups_find(a->table, id);
+	if (e)
+		groups_drop_idle(a->table, e);
+}
+
+void group_actuator_audit(struct group_actuator *a)
+{
+	/* downwards: an entry may go on the way */
+	for (unsigned i = a->table->n; i-- > 0;)
+		if (!is_as_we_left_it(a, a->table->entries[i]))
+			audit_group(a, a->table->entries[i]->id);
+	flush(a);
+}
+
+/* ---- putting back ------------------------------------------------------- */
+
+static int give_back_file(struct group_actuator *a, const struct target *t)
+{
+	const struct group_entry *e = find_entry(a, t->path, t->id);
+	char baseline[GROUP_VALUE_LEN];
+
+	if (!e || !e->files[t->k].written[0])
+		return 0;
+	snprintf(baseline, sizeof(baseline), "%s", e->files[t->k].baseline);
+	switch (apply_to_file(a, t, baseline, NULL)) {
+	case ACTUATOR_READONLY:
+		return -EACCES;
+	case ACTUATOR_REFUSED:
+		return -EIO;
+	case ACTUATOR_SAME:
+	case ACTUATOR_WRITTEN:
+	case ACTUATOR_DRY:
+	case ACTUATOR_FOREIGN:
+	case ACTUATOR_GONE:
+	default:
+		return 0;
+	}
+}
+
+int group_actuator_give_back(struct group_actuator *a, const char *path, uint64_t id)
+{
+	_cleanup_close_ int fd = -1;
+	bool reassert = a->reassert;
+	int error = 0;
+
+	if (!groups_find(a->table, id))
+		return 0;
+	fd = open_group(a, path, id);
+	if (fd < 0) {
+		flush(a);
+		return fd == -ESTALE ? 0 : fd;
+	}
+	a->reassert = false; /* a value that somebody else set stays */
+	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		const struct target t = {path, id, k, fd};
+		int r = give_back_file(a, &t);
+
+		if (!error)
+			error = r;
+	}
+	a->reassert = reassert;
+	flush(a);
+	return error;
+}
+
+bool group_actuator_written(
+	const struct group_actuator *a, unsigned i, const char **ret_path, uint64_t *ret_id)
+{
+	for (unsigned n = 0; n < a->table->n; n++) {
+		const struct group_entry *e = a->table->entries[n];
+
+		if (!group_entry_is_changed(e) || i-- > 0)
+			continue;
+		*ret_path = e->path;
+		*ret_id = e->id;
+		return true;
+	}
+	return false;
+}
+
+/* ---- conflicts ---------------------------------------------------------- */
+
+const char *group_actuator_conflict(struct group_actuator *a, unsigned i)
+{
+	for (unsigned n = 0; n < a->table->n; n++) {
+		const struct group_entry *e = a->table->entries[n];
+
+		for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+			if (!e->files[k].yielded || i-- > 0)
+				continue;
+			snprintf(a->conflict, sizeof(a->conflict), "%s/%s", e->path,
+				group_knob_file[k]);
+			return a->conflict;
+		}
+	}
+	return NULL;
+}
+
+void group_actuator_forget_conflicts(struct group_actuator *a)
+{
+	for (unsigned n = a->table->n; n-- > 0;) {
+		struct group_entry *e = a->table->entries[n];
+
+		for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+			e->files[k].contested = 0;
+			e->files[k].yielded = false;
+		}
+		groups_drop_idle(a->table, e);
+	}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The only place that writes to memory.thp.* of memory cgroups while the daemon
+ * runs; for them what actuator.h is for the machine's own files. Given a group
+ * and a wanted value it reads, compares, journals and writes, in this order: a
+ * value that already stands is not written, a value that the kernel refused is
+ * not tried again, for any group; a group that vanished or was created anew
+ * between any two system calls is an outcome, not an error. It also notices
+ * values that somebody else changed over ours and adopts or re-asserts, each
+ * file of each group by itself. What mthpd never wrote is not watched: there,
+ * what stands is the baseline. Called by the engine; never decides what is
+ * wanted.
+ *
+ * A group is its path (relative to the cgroup2 root, no leading slash) and its
+ * inode. At most BASELINE_GROUPS_MAX groups hold values of ours at a time; one
+ * more is refused, with one warning.
+ */
+#ifndef MTHPD_GROUP_ACTUATOR_H
+#define MTHPD_GROUP_ACTUATOR_H
+
+#include "actuator.h"
+#include "group-knob.h"
+
+/* "" = no such file, or not understood. */
+struct group_values {
+	char value[GROUP_KNOBS][GROUP_VALUE_LEN];
+};
+
+struct group_actuator;
+
+/* @cg_fd (the cgroup2 root) and @b are borrowed. The path that ops->foreign is
+ * given is "<group>/memory.thp.x". @ops must not call back into the actuator. */
+int group_actuator_new(int cg_fd, struct baseline *b, const struct actuator_ops *ops,
+	void *userdata, struct group_actuator **ret);
+void group_actuator_free(struct group_actuator *a);
+void group_actuator_set_dry_run(struct group_actuator *a, bool yes);
+void group_actuator_set_reassert(struct group_actuator *a, bool yes);
+
+/* What stands, and the baseline: the start value where we wrote, else what
+ * stands. Settles what a journal of an earlier run says about the group. Returns
+ * 0, -ENOENT (no such files: stock kernel, or the root), -ESTALE (the group is
+ * gone, or another one has its name), other -errno. */
+int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
+	struct group_values *ret_now, struct group_values *ret_base);
+
+/* Wants @value (group_value_valid()). The old value is copied to @ret_old (size
+ * GROUP_VALUE_LEN, may be NULL; untouched when it could not be read). Never
+ * returns a value outside the enum. ACTUATOR_READONLY is found out each time
+ * anew; it is warned about once until a write goes well. */
+enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
+	enum group_knob k, const char *value, char *ret_old);
+
+/* For the audit: has somebody changed a value of ours? Handles each as apply
+ * would. Groups that are gone are forgotten. */
+void group_actuator_audit(struct group_actuator *a);
+
+/* The group is gone. */
+void group_actuator_forget(struct group_actuator *a, uint64_t id);
+
+/* Puts the group's files back to their baseline where they hold what we wrote
+ * (it is no longer controlled). 0 also when the group is gone, or somebody else's
+ * value was left; otherwise the first -errno. */
+int group_actuator_give_back(struct group_actuator *a, const char *path, uint64_t id);
+
+/* The @i-th group that holds a value of ours, from an earlier run too; false
+ * past the last. *ret_path lives until the next call that changes something. */
+bool group_actuator_written(
+	const struct group_actuator *a, unsigned i, const char **ret_path, uint64_t *ret_id);
+
+/* The @i-th file that is left to somebody else, "<group>/memory.thp.x", NULL past
+ * the last; lives until the next call. Each has been warned about once. */
+const char *group_actuator_conflict(struct group_actuator *a, unsigned i);
+/* A person asked for a fresh start (reload): such files are steered again. */
+void group_actuator_forget_conflicts(struct group_actuator *a);
+
+void group_actuator_counts(const struct group_actuator *a, struct actuator_counts *ret);
+
+#endif
