@@ -222,7 +222,26 @@ static void size_text(const json_t *group, char *ret, size_t size)
 		snprintf(ret, size, "%s", human);
 }
 
-static void add_group(struct ctl_table *t, const json_t *group)
+/* Only a kernel with files for each group has more to tell. */
+static bool has_own(const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (json_is_object(get(rows[i].group, "own")))
+			return true;
+	return false;
+}
+
+static void add_own(struct ctl_table *t, const json_t *group)
+{
+	const json_t *own = get(group, "own");
+	char used[CTL_HUMAN_LEN];
+
+	ctl_human_share(get(own, "density"), used);
+	ctl_table_add(t, used);
+	ctl_table_add(t, word(own, "gate"));
+}
+
+static void add_group(struct ctl_table *t, const json_t *group, bool own)
 {
 	char some[CTL_HUMAN_LEN], full[CTL_HUMAN_LEN], room[CTL_HUMAN_LEN], size[64];
 	const char *path = word(group, "path");
@@ -236,21 +255,28 @@ static void add_group(struct ctl_table *t, const json_t *group)
 	ctl_table_add(t, full);
 	ctl_table_add(t, room);
 	ctl_table_add(t, size);
+	if (own)
+		add_own(t, group);
 	ctl_table_add(t, word(group, "state"));
 }
 
 static void print_sorted(FILE *f, const struct row *rows, size_t n)
 {
-	struct ctl_table t = {.columns = 6, .elastic = 0, .right = 2 | 4 | 8};
+	bool own = has_own(rows, n);
+	struct ctl_table t = {.columns = own ? 8 : 6, .elastic = 0, .right = own ? 2 | 4 | 8 | 32 : 2 | 4 | 8};
 
 	ctl_table_add(&t, "GROUP");
 	ctl_table_add(&t, "SOME");
 	ctl_table_add(&t, "FULL");
 	ctl_table_add(&t, "MARGIN");
 	ctl_table_add(&t, "SIZE");
+	if (own) {
+		ctl_table_add(&t, "USED");
+		ctl_table_add(&t, "GATE");
+	}
 	ctl_table_add(&t, "STATE");
 	for (size_t i = 0; i < n; i++)
-		add_group(&t, rows[i].group);
+		add_group(&t, rows[i].group, own);
 	ctl_table_print_row(f, &t, 0);
 	for (size_t i = 0; i < n; i++) {
 		const char *text =

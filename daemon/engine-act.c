@@ -186,6 +186,9 @@ int engine_act_init(struct engine *e)
 		return r;
 	actuator_set_dry_run(e->actuator, e->dry_run);
 	actuator_set_reassert(e->actuator, e->config->foreign == FOREIGN_REASSERT);
+	r = engine_own_init(e);
+	if (r < 0)
+		return r;
 	for (unsigned i = 0; i < e->tree_base.n_sizes; i++)
 		if (e->tree_base.sizes[i].enabled.n || e->tree_base.sizes[i].enabled_unparseable)
 			manage(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "enabled"));
@@ -302,33 +305,43 @@ static const char *outcome_word(enum actuator_result r)
 	}
 }
 
-/* True when something was written (or would have been). */
-static bool apply_one(struct engine *e, const struct loop_want *w)
+bool engine_record(struct engine *e, const struct loop_want *w, const char *old_value,
+	enum actuator_result r)
 {
-	struct engine_knob *k = engine_knob(e, w->path);
 	struct decision d = { .realtime_usec = realtime_usec(), .reason = w->reason };
-	char old_value[BASELINE_VALUE_LEN] = "";
-	enum actuator_result r;
 
-	if (!k || k->broken || !strcmp(k->stands, w->value))
-		return false;
-	snprintf(d.old_value, sizeof(d.old_value), "%s", k->stands);
-	r = actuator_apply(e->actuator, w->path, w->value, old_value);
-	if (r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
-		return false;
 	if (r == ACTUATOR_READONLY && e->caps.writable) {
 		e->caps.writable = false;
 		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
 	}
-	/* Refused values are remembered as standing: one attempt, no storm. */
-	snprintf(k->stands, sizeof(k->stands), "%s", w->value);
-	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED)
+	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED || r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
 		return false;
+	snprintf(d.old_value, sizeof(d.old_value), "%s", old_value);
 	snprintf(d.knob, sizeof(d.knob), "%s", w->path);
 	snprintf(d.new_value, sizeof(d.new_value), "%s", w->value);
 	d.outcome = outcome_word(r);
 	describe_cause(e, w, &d);
 	publish(e, history_add(&e->history, &d));
+	return true;
+}
+
+/* True when something was written (or would have been). */
+static bool apply_one(struct engine *e, const struct loop_want *w)
+{
+	struct engine_knob *k = engine_knob(e, w->path);
+	char was[CHOICE_LEN], old_value[BASELINE_VALUE_LEN] = "";
+	enum actuator_result r;
+
+	if (!k || k->broken || !strcmp(k->stands, w->value))
+		return false;
+	memcpy(was, k->stands, sizeof(was));
+	r = actuator_apply(e->actuator, w->path, w->value, old_value);
+	if (r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
+		return false;
+	/* Refused values are remembered as standing: one attempt, no storm. */
+	snprintf(k->stands, sizeof(k->stands), "%s", w->value);
+	if (!engine_record(e, w, was, r))
+		return false;
 	if (r == ACTUATOR_WRITTEN && w->is_size)
 		report_side_effect(e, w->path);
 	return true;
@@ -354,10 +367,11 @@ void engine_apply(struct engine *e)
 		any |= apply_one(e, &e->loop->wants[i]);
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		any |= give_back(e, &e->knobs[i]);
-	if (any) {
+	if (any)
 		loop_applied(e->loop, e->loop->now_usec);
+	any |= engine_own_apply(e);
+	if (any)
 		engine_tell_changed(e);
-	}
 	if (e->replan) {
 		e->loop->foreign = true;
 		engine_replan(e);
@@ -392,6 +406,7 @@ void engine_audit_files(struct engine *e)
 		if (!e->knobs[i].broken)
 			actuator_audit(e->actuator, e->knobs[i].path);
 	audit_top(e);
+	engine_own_audit(e);
 	for (unsigned i = 0; (path = actuator_conflict(e->actuator, i)); i++) {
 		size_t n = strlen(joined);
 

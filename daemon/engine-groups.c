@@ -53,6 +53,8 @@ static unsigned parts_for(const struct engine *e, const struct node *n)
 	/* Plain files under --root announce nothing that can be relied on. */
 	if (n->kind == NODE_UNIT && !n->own && !*e->root) {
 		parts |= WATCH_EVENTS;
+		if (e->group_actuator)
+			parts |= WATCH_THP_EVENTS;
 		if (e->caps.psi == PSI_OK)
 			parts |= WATCH_PRESSURE;
 	}
@@ -115,6 +117,7 @@ static void let_go(struct engine *e, struct node *n)
 		return;
 	if (n->group->has_prev)
 		note_events(n, &n->group->prev);
+	engine_own_let_go(e, n->group);
 	loop_group_remove(e->loop, n->group);
 	n->group = NULL;
 }
@@ -131,6 +134,7 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 		if (!n->group)
 			return;
 		n->group->owner = n;
+		engine_own_look(e, n->group);
 	}
 	n->engaged_until_usec = now_usec + ENGAGE_USEC;
 	n->next_look_usec = 0;
@@ -170,6 +174,7 @@ static void on_removed(struct node *n, void *userdata)
 {
 	struct engine *e = userdata;
 
+	engine_own_forget(e, n->id);
 	let_go(e, n);
 	if (e->watch && n->watched)
 		watch_remove_group(e->watch, n->token);
@@ -468,7 +473,7 @@ void engine_retire(struct engine *e, uint64_t now_usec)
 		struct loop_group *g = e->loop->groups[i];
 		struct node *n = g->owner;
 
-		if (n != e->host && now_usec >= n->engaged_until_usec && loop_group_idle(g))
+		if (n != e->host && now_usec >= n->engaged_until_usec && loop_group_idle(e->loop, g))
 			let_go(e, n);
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * The engine's insides, shared by its files only: engine.c (life and ticks),
  * engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
- * written, changed by others), engine-status.c (what is told about it),
+ * written, changed by others), engine-own.c (the same for groups' own files), engine-status.c (what is told about it),
  * engine-sample.c (what the loop saw, for traces).
  */
 #ifndef MTHPD_ENGINE_INTERNAL_H
@@ -12,6 +12,7 @@
 #include "baseline.h"
 #include "caps.h"
 #include "engine.h"
+#include "group-actuator.h"
 #include "history.h"
 #include "loop.h"
 #include "memcg.h"
@@ -54,6 +55,7 @@ struct engine {
 	struct thp_tree tree_base; /* baseline values, not what mthpd wrote */
 	struct baseline *baseline;
 	struct actuator *actuator;
+	struct group_actuator *group_actuator; /* NULL = the kernel has no files per group */
 	struct loop *loop;
 	struct tree *tree;
 	struct watch *watch;
@@ -133,6 +135,29 @@ void engine_replan(struct engine *e);
 struct engine_knob *engine_knob(struct engine *e, const char *path);
 /* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */
 const char *engine_wanted(struct engine *e, const char *path);
+
+/* A decision was carried out (or would have been): told, remembered. False where
+ * nothing came of it. */
+bool engine_record(struct engine *e, const struct loop_want *w, const char *old_value,
+	enum actuator_result r);
+
+/* ---- engine-own.c */
+int engine_own_init(struct engine *e);
+void engine_own_free(struct engine *e);
+/* The configuration was read again. */
+void engine_own_reconfigure(struct engine *e);
+/* A group was added to the loop: has it files of its own? */
+void engine_own_look(struct engine *e, struct loop_group *g);
+/* Writes what is wanted in groups' own files where it differs; true when anything was. */
+bool engine_own_apply(struct engine *e);
+/* The group is let go (it still exists): nothing of ours stays in its files. */
+void engine_own_let_go(struct engine *e, struct loop_group *g);
+/* The group does not exist any more. */
+void engine_own_forget(struct engine *e, uint64_t id);
+/* Adds to @differences what stands otherwise than wanted. */
+void engine_own_verify(struct engine *e, json_t *differences);
+/* Looks for values that somebody else changed. */
+void engine_own_audit(struct engine *e);
 
 /* ---- engine-sample.c */
 /* Around each step of the loop: before loop_begin(), and between loop_decide()

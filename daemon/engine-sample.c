@@ -58,6 +58,8 @@ static json_t *group_entry(const struct loop_group *g)
 	json_object_set_new(j, "path", trace_bytes_json(g->path));
 	if (g->policy)
 		json_object_set_new(j, "policy", trace_bytes_json(g->policy->name));
+	if (g->own.present)
+		json_object_set_new(j, "own", trace_own_json(&g->own));
 	return j;
 }
 

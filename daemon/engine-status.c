@@ -162,7 +162,11 @@ static enum reason group_reason(const struct node *n, const struct config_policy
 		return REASON_CONTAINER;
 	if (n->own || (p && !p->controlled))
 		return REASON_NOT_CONTROLLED;
-	return n->group ? n->group->wish.reason : REASON_START_VALUES;
+	if (!n->group)
+		return REASON_START_VALUES;
+	/* A gate that stands open says more than a size at its start value. */
+	return n->group->own.present && gate_open(&n->group->ctl.gate) ? n->group->ctl.gate.reason :
+									n->group->wish.reason;
 }
 
 /* Which kind of shortage of swap the group meets, if any. */
@@ -174,6 +178,35 @@ static const char *group_swap(const struct engine *e, const struct memcg_sample 
 		value_known(s->swap_current_bytes))
 		return "cgroup-limit";
 	return swap_state_to_string(e->loop->host.swap);
+}
+
+/* The group's own files and what stands behind them; null on a kernel without. */
+static json_t *own_json(const struct engine *e, const struct loop_group *g, const struct memcg_sample *s)
+{
+	const struct own *o = &g->own;
+	json_t *j;
+
+	if (!o->present)
+		return json_null();
+	j = json_pack("{s:s, s:s, s:o}", "gate", gate_state_to_string(g->ctl.gate.state), "gate_reason",
+		reason_word(g->ctl.gate.reason), "density",
+		json_from_share(gate_density(&g->ctl.gate, e->loop->now_usec)));
+	for (unsigned f = 0; f < OWN_FILES; f++)
+		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."),
+			json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(o->base[f]), "actual",
+				string_or_null(o->stands[f]), "wanted", string_or_null(o->want[f]),
+				"reason", reason_word(o->reason[f])));
+	if (!s)
+		return j;
+	json_object_set_new(j, "counters", json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "margin_anon", json_from_value(s->margin_anon),
+		"margin_swpin", json_from_value(s->margin_swpin), "margin_shmem", json_from_value(s->margin_shmem),
+		"margin_collapse", json_from_value(s->margin_collapse),
+		"size_limited", json_from_value(s->thp_size_limited),
+		"split_avoided", json_from_value(s->thp_split_avoided),
+		"scanned_pages", json_from_value(s->thp_scanned), "young_pages", json_from_value(s->thp_young),
+		"pswpin", json_from_value(s->pswpin), "pswpout", json_from_value(s->pswpout)));
+	return j;
 }
 
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
@@ -193,6 +226,8 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 		"margin_bytes", s ? json_from_value(s->margin_bytes) : json_null(),
 		"reason", reason_word(r), "reason_text", reason_text(r));
 
+	if (j)
+		json_object_set_new(j, "own", n->group ? own_json(e, n->group, s) : json_null());
 	if (!j || !s)
 		return j;
 	json_object_set_new(j, "limit_bytes", json_from_value(s->limit_bytes));
@@ -258,10 +293,15 @@ static json_t *groups_json(struct engine *e, size_t *ret_omitted)
 
 static json_t *counters_json(struct engine *e)
 {
-	struct actuator_counts n;
+	struct actuator_counts n, own = { 0 };
 	struct timespec ts;
 
 	actuator_counts(e->actuator, &n);
+	if (e->group_actuator)
+		group_actuator_counts(e->group_actuator, &own);
+	n.writes += own.writes;
+	n.write_errors += own.write_errors;
+	n.foreign_changes += own.foreign_changes;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "decisions", (json_int_t)e->loop->decisions,
 		"writes", (json_int_t)n.writes, "write_errors", (json_int_t)n.write_errors,
@@ -363,6 +403,7 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 			e->dry_run ? "dry run" : actuator_read_only(e->actuator) ? "read-only" :
 			"changed by somebody else, or refused by the kernel"));
 	}
+	engine_own_verify(e, a);
 	*ret_ok = json_array_size(a) == 0;
 	return a;
 }
@@ -399,6 +440,41 @@ static void explain_numbers(const struct controller *c, FILE *f)
 	fprintf(f, ".\n");
 }
 
+static void explain_density(const struct engine *e, const struct loop_group *g, FILE *f)
+{
+	const struct config_controller *cfg = g->policy ? &g->policy->controller : &e->config->controller;
+	double density = gate_density(&g->ctl.gate, e->loop->now_usec);
+
+	if (density < 0)
+		fprintf(f, "How much of its large folios is in use is not known now");
+	else
+		fprintf(f, "%.0f %% of the large folios that reclaim looked at is in use", density * 100);
+	fprintf(f, " (below %.0f %% they are taken away, above %.0f %% they are let through).\n",
+		cfg->density_low * 100, cfg->density_high * 100);
+}
+
+/* What this group's own files hold and why, where the kernel has them. */
+static void explain_own(const struct engine *e, const struct loop_group *g, FILE *f)
+{
+	const struct own *o = &g->own;
+	const struct memcg_delta *d = &g->delta;
+
+	if (!o->present)
+		return;
+	for (unsigned i = 0; i < OWN_FILES; i++)
+		if (*o->stands[i] && strcmp(o->stands[i], o->base[i]) != 0)
+			fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[i], o->stands[i],
+				o->base[i], reason_text(o->reason[i]));
+	explain_density(e, g, f);
+	if (d->dt_usec && d->d_margin_anon + d->d_margin_swpin + d->d_margin_collapse)
+		fprintf(f, "For lack of room the kernel refused it large folios in the last tick: %" PRIu64
+			   " at faults, %" PRIu64 " at swap-in, %" PRIu64 " at collapse.\n",
+			d->d_margin_anon, d->d_margin_swpin, d->d_margin_collapse);
+	if (d->d_split_avoided)
+		fprintf(f, "Swap could not take the pieces of %" PRIu64 " large folios, which were kept whole.\n",
+			d->d_split_avoided);
+}
+
 static void explain_group(struct engine *e, const struct node *n, FILE *f)
 {
 	const char *pattern = NULL;
@@ -419,6 +495,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	else
 		fprintf(f, "It is at rung %u of %u: no large folios.\n", c->rung, plan_top(&e->loop->plan));
 	explain_numbers(c, f);
+	explain_own(e, n->group, f);
 	if (c->hold_until_usec > now)
 		fprintf(f, "The next step up waits %.0f s more (hold %.0f s).\n",
 			(double)(c->hold_until_usec - now) / 1e6, (double)c->hold_usec / 1e6);

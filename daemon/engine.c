@@ -119,11 +119,6 @@ static void note_swap(struct engine *e, enum swap_state was)
 
 void engine_sample_host(struct engine *e, uint64_t now_usec)
 {
-	static const struct thp_stats absent = {
-		VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT,
-		VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT,
-		VALUE_ABSENT,
-	};
 	struct thp_stats stats[THP_SIZES_MAX];
 	const struct plan *p = &e->loop->plan;
 	enum swap_state swap = e->loop->host.swap;
@@ -138,7 +133,7 @@ void engine_sample_host(struct engine *e, uint64_t now_usec)
 	e->dying_cgroups = in.dying_cgroups;
 	host_sample_read(e->root_fd, now_usec, &e->host_now);
 	for (unsigned i = 0; i < p->n_sizes; i++) {
-		stats[i] = absent;
+		memset(&stats[i], 0xff, sizeof(stats[i])); /* everything VALUE_ABSENT */
 		/* Nothing can have happened to a size that was off all along. */
 		if (e->loop->arbiter.size[i].touched ||
 			thp_effective(p->sizes[i].baseline, p->top) > THP_NEVER ||
@@ -495,6 +490,7 @@ void engine_free(struct engine *e)
 	if (e->host)
 		free(e->host->path);
 	free(e->host);
+	engine_own_free(e);
 	actuator_free(e->actuator);
 	baseline_free(e->baseline);
 	if (e->tick)
@@ -541,6 +537,7 @@ int engine_reload(struct engine *e)
 	e->dry_run = e->options.dry_run || config->dry_run;
 	actuator_set_dry_run(e->actuator, e->dry_run);
 	engine_replan(e);
+	engine_own_reconfigure(e);
 	if (e->tree)
 		tree_set_config(e->tree, config);
 	engine_rearm_triggers(e);
@@ -620,6 +617,8 @@ int engine_restore(struct engine *e)
 	engine_hold(e, "restored by hand");
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		actuator_read(e->actuator, e->knobs[i].path, e->knobs[i].stands, sizeof(e->knobs[i].stands));
+	for (size_t i = 0; i < e->loop->n_groups; i++)
+		engine_own_look(e, e->loop->groups[i]);
 	return failures;
 }
 

@@ -15,7 +15,7 @@
 enum group_knob { GROUP_MAX_SIZE, GROUP_MAX_PTES_NONE, GROUP_MARGIN, GROUP_KNOBS };
 extern const char *const group_knob_file[GROUP_KNOBS]; /* "memory.thp.max_size", ... */
 
-#define GROUP_VALUE_LEN 24
+#define GROUP_VALUE_LEN 20
 
 /* Is @value what the file of @k shows after it was written? Then what stands can
  * be compared with what was written.

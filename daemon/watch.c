@@ -14,7 +14,7 @@
 #include "psi-poller.h"
 #include "psi-trigger.h"
 
-#define SLOTS_MAX (UINT32_C(1) << 30)
+#define SLOTS_MAX (UINT32_C(1) << 29)
 #define NO_SLOT UINT32_MAX
 
 #define RESERVE_MIN 16
@@ -35,17 +35,29 @@ enum cause {
 	CAUSE_INOTIFY,
 };
 
+/* What inotify watches of a group; the low bits of a watch descriptor's value. */
+enum wd_kind { WD_EVENTS, WD_THP_EVENTS, WD_CHILDREN, WD_KINDS };
+#define WD_BITS 2
+static const struct {
+	unsigned part;
+	const char *file;
+	uint32_t mask;
+} wd_kinds[WD_KINDS] = {
+	[WD_EVENTS] = {WATCH_EVENTS, "/memory.events", IN_MODIFY},
+	[WD_THP_EVENTS] = {WATCH_THP_EVENTS, "/memory.thp.events", IN_MODIFY},
+	[WD_CHILDREN] = {WATCH_CHILDREN, "", IN_CREATE | IN_DELETE | IN_ONLYDIR},
+};
+
 struct group {
 	uint64_t token;				/* 0 = free slot */
 	const char *path;			/* borrowed */
-	int trigger_fd, wd_events, wd_children; /* -1 = not watched */
+	int trigger_fd, wd[WD_KINDS]; /* -1 = not watched */
 	uint32_t generation;
 	uint32_t threshold_usec, window_usec; /* of trigger_fd, as asked for */
 	uint32_t next_free;
 	bool gone, refused_fd, refused_inotify;
 };
 
-enum wd_kind { WD_EVENTS = 0, WD_CHILDREN = 1 }; /* low bit of a wd's value */
 
 struct watch {
 	struct event_base *base;
@@ -271,21 +283,14 @@ static void on_trigger(uint64_t key, bool gone, void *userdata)
 
 /* ---- inotify ---- */
 
-static int *wd_of(struct group *g, enum wd_kind kind)
-{
-	return kind == WD_EVENTS ? &g->wd_events : &g->wd_children;
-}
-
 static void forget_wd(struct watch *w, struct group *g, enum wd_kind kind)
 {
-	int *wd = wd_of(g, kind);
-
-	idmap_remove(&w->by_wd, (uint64_t)*wd);
-	*wd = -1;
+	idmap_remove(&w->by_wd, (uint64_t)g->wd[kind]);
+	g->wd[kind] = -1;
 	w->counts.inotify_watches--;
 }
 
-/* Returns true for a change of memory.events. */
+/* Returns true for a change of memory.events or memory.thp.events. */
 static bool handle_inotify(struct watch *w, const struct inotify_event *e)
 {
 	enum wd_kind kind;
@@ -298,11 +303,11 @@ static bool handle_inotify(struct watch *w, const struct inotify_event *e)
 	}
 	if (e->wd <= 0 || !idmap_get(&w->by_wd, (uint64_t)e->wd, &value))
 		return false; /* of a watch that was removed meanwhile */
-	g = &w->groups[value >> 1];
-	kind = (enum wd_kind)(value & 1);
+	g = &w->groups[value >> WD_BITS];
+	kind = (enum wd_kind)(value & ((1U << WD_BITS) - 1));
 	if (e->mask & IN_IGNORED)
 		forget_wd(w, g, kind);
-	if (kind == WD_EVENTS) {
+	if (kind != WD_CHILDREN) {
 		w->ops.events(g->token, w->userdata);
 		return true;
 	}
@@ -381,25 +386,23 @@ static void warn_inotify(struct watch *w, int err)
 static int add_inotify(struct watch *w, struct group *g, int dirfd, enum wd_kind kind)
 {
 	char path[64];
-	uint32_t mask = kind == WD_EVENTS ? IN_MODIFY : IN_CREATE | IN_DELETE | IN_ONLYDIR;
 	uint32_t slot = (uint32_t)(g - w->groups);
 	int wd, r = start_inotify(w);
 
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d%s", dirfd,
-		kind == WD_EVENTS ? "/memory.events" : "");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d%s", dirfd, wd_kinds[kind].file);
 	/* IN_MASK_CREATE: one watch per inode, and a second token must not take
 	 * over the first one's. */
-	wd = inotify_add_watch(w->inotify_fd, path, mask | IN_MASK_CREATE);
+	wd = inotify_add_watch(w->inotify_fd, path, wd_kinds[kind].mask | IN_MASK_CREATE);
 	if (wd < 0)
 		return -errno;
-	r = idmap_put(&w->by_wd, (uint64_t)wd, slot << 1 | (uint32_t)kind);
+	r = idmap_put(&w->by_wd, (uint64_t)wd, slot << WD_BITS | (uint32_t)kind);
 	if (r < 0) {
 		inotify_rm_watch(w->inotify_fd, wd);
 		return r;
 	}
-	*wd_of(g, kind) = wd;
+	g->wd[kind] = wd;
 	w->counts.inotify_watches++;
 	return 0;
 }
@@ -413,18 +416,14 @@ static void set_refused_inotify(struct watch *w, struct group *g, bool yes)
 /* Tries the parts of @parts that inotify serves. */
 static void add_inotify_parts(struct watch *w, struct group *g, int dirfd, unsigned parts)
 {
-	static const struct {
-		unsigned part;
-		enum wd_kind kind;
-	} kinds[] = {{WATCH_EVENTS, WD_EVENTS}, {WATCH_CHILDREN, WD_CHILDREN}};
 	bool refused = false;
 
-	for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+	for (enum wd_kind kind = 0; kind < WD_KINDS; kind++) {
 		int r;
 
-		if (!(parts & kinds[i].part) || *wd_of(g, kinds[i].kind) >= 0)
+		if (!(parts & wd_kinds[kind].part) || g->wd[kind] >= 0)
 			continue;
-		r = add_inotify(w, g, dirfd, kinds[i].kind);
+		r = add_inotify(w, g, dirfd, kind);
 		/* ENOENT: the root and groups without the controller have no such file */
 		if (r == 0 || r == -ENOENT)
 			continue;
@@ -473,8 +472,7 @@ static int group_new(struct watch *w, uint64_t token, const char *path, struct g
 		.path = path,
 		.generation = (g->generation + 1) & INT32_MAX,
 		.trigger_fd = -1,
-		.wd_events = -1,
-		.wd_children = -1};
+		.wd = {-1, -1, -1}};
 	w->counts.groups++;
 	*ret = g;
 	return 0;
@@ -483,12 +481,10 @@ static int group_new(struct watch *w, uint64_t token, const char *path, struct g
 static void group_free(struct watch *w, struct group *g)
 {
 	release_trigger(w, g);
-	for (enum wd_kind kind = WD_EVENTS; kind <= WD_CHILDREN; kind++) {
-		int wd = *wd_of(g, kind);
-
-		if (wd < 0)
+	for (enum wd_kind kind = 0; kind < WD_KINDS; kind++) {
+		if (g->wd[kind] < 0)
 			continue;
-		(void)inotify_rm_watch(w->inotify_fd, wd);
+		(void)inotify_rm_watch(w->inotify_fd, g->wd[kind]);
 		forget_wd(w, g, kind);
 	}
 	set_refused_fd(w, g, false);
@@ -502,9 +498,11 @@ static void group_free(struct watch *w, struct group *g)
 
 static unsigned watched_parts(const struct group *g)
 {
-	return (g->trigger_fd >= 0 ? WATCH_PRESSURE : 0U) |
-	       (g->wd_events >= 0 ? WATCH_EVENTS : 0U) |
-	       (g->wd_children >= 0 ? WATCH_CHILDREN : 0U);
+	unsigned parts = g->trigger_fd >= 0 ? WATCH_PRESSURE : 0U;
+
+	for (enum wd_kind kind = 0; kind < WD_KINDS; kind++)
+		parts |= g->wd[kind] >= 0 ? wd_kinds[kind].part : 0U;
+	return parts;
 }
 
 int watch_add_group(struct watch *w, uint64_t token, const char *path, unsigned parts,

@@ -32,7 +32,7 @@ struct watch;
  * call watch_free(). */
 struct watch_ops {
 	void (*pressure)(uint64_t token, void *userdata);  /* a PSI trigger fired */
-	void (*events)(uint64_t token, void *userdata);    /* memory.events changed */
+	void (*events)(uint64_t token, void *userdata); /* memory.events or memory.thp.events changed */
 	/* The cgroup is dead: its trigger reports an error and there is no such
 	 * directory any more, or the directory's inode has gone. Once per group; its
 	 * trigger is closed already, the rest goes with watch_remove_group(). No
@@ -53,7 +53,7 @@ int watch_new(struct event_base *base, int cg_root_fd, const struct watch_ops *o
 	struct watch **ret);
 void watch_free(struct watch *w);
 
-enum watch_parts { WATCH_PRESSURE = 1, WATCH_EVENTS = 2, WATCH_CHILDREN = 4 };
+enum watch_parts { WATCH_PRESSURE = 1, WATCH_EVENTS = 2, WATCH_CHILDREN = 4, WATCH_THP_EVENTS = 8 };
 
 /* Starts watching @parts of the group at @path ("" = root, no leading slash) under @token
  * (unique, non-zero). @path is borrowed until watch_remove_group(). For a token that

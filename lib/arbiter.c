@@ -200,7 +200,7 @@ static void decide_ptes(struct arbiter *a, const struct plan *p, const struct ar
 static void decide_defrag(struct arbiter *a, const struct plan *p, const struct arbiter_vote *votes,
 	size_t n_votes, const struct hostrules *host, uint64_t now_usec)
 {
-	bool low = false, any_on = false;
+	bool low = false, any_on = false, shield = false;
 
 	/* With every size off there is nothing to compact for. */
 	for (unsigned i = 0; i < p->n_sizes; i++)
@@ -208,7 +208,13 @@ static void decide_defrag(struct arbiter *a, const struct plan *p, const struct 
 			  plan_strength(p, &p->sizes[i], a->size[i].level) > THP_NEVER;
 	a->defrag_reason = REASON_START_VALUES;
 	a->defrag_cause = NULL;
-	for (size_t v = 0; v < n_votes && any_on && !low; v++)
+	/* As with sizes: a protected group that is not hurt keeps what it has against
+	 * others, unless one of those is protected as well. */
+	for (size_t v = 0; v < n_votes; v++)
+		shield |= votes[v].protect && !votes[v].wish.defrag_low;
+	for (size_t v = 0; v < n_votes; v++)
+		shield &= !(votes[v].protect && votes[v].wish.defrag_low);
+	for (size_t v = 0; v < n_votes && any_on && !low && !shield; v++)
 		if (votes[v].wish.defrag_low) {
 			low = true;
 			a->defrag_reason = REASON_NEAR_FULL;

@@ -67,33 +67,6 @@ static int set_duration(
 	return 0;
 }
 
-/* "10s..600s" into two neighbouring members; one duration alone is both ends. */
-static int set_duration_range(
-	const struct config_field *f, const char *value, void *at, struct config_why *why)
-{
-	const char *dots = strstr(value, "..");
-	int len = dots ? (int)(dots - value) : (int)strlen(value);
-	char first[CONFIG_LINE_BYTES_MAX + 1];
-	uint64_t ends[2];
-	int r;
-
-	snprintf(first, sizeof(first), "%.*s", len, value);
-	r = set_duration(f, first, &ends[0], why);
-	if (r < 0)
-		return r;
-	ends[1] = ends[0];
-	if (dots)
-		r = set_duration(f, dots + 2, &ends[1], why);
-	if (r < 0)
-		return r;
-	if (ends[0] > ends[1]) {
-		config_because(why, "the range runs backwards; write the shorter duration first");
-		return -EINVAL;
-	}
-	memcpy(at, ends, sizeof(ends));
-	return 0;
-}
-
 static int set_percent(
 	const struct config_field *f, const char *value, void *at, struct config_why *why)
 {
@@ -114,6 +87,66 @@ static int set_percent(
 		return out_of_range(f, why);
 	*(double *)at = share;
 	return 0;
+}
+
+/* "10s..600s" into two neighbouring members; one value alone is both ends.
+ * @set reads one end, @size is a member's. */
+static int set_ends(const struct config_field *f, const char *value, void *at, size_t size,
+	int (*set)(const struct config_field *, const char *, void *, struct config_why *),
+	struct config_why *why)
+{
+	const char *dots = strstr(value, "..");
+	int len = dots ? (int)(dots - value) : (int)strlen(value);
+	char first[CONFIG_LINE_BYTES_MAX + 1];
+	int r;
+
+	snprintf(first, sizeof(first), "%.*s", len, value);
+	r = set(f, first, at, why);
+	if (r < 0)
+		return r;
+	return set(f, dots ? dots + 2 : first, (char *)at + size, why);
+}
+
+static int set_duration_range(
+	const struct config_field *f, const char *value, void *at, struct config_why *why)
+{
+	uint64_t ends[2];
+	int r = set_ends(f, value, ends, sizeof(ends[0]), set_duration, why);
+
+	if (r < 0)
+		return r;
+	if (ends[0] > ends[1]) {
+		config_because(why, "the range runs backwards; write the shorter duration first");
+		return -EINVAL;
+	}
+	memcpy(at, ends, sizeof(ends));
+	return 0;
+}
+
+static int set_percent_range(
+	const struct config_field *f, const char *value, void *at, struct config_why *why)
+{
+	double ends[2];
+	int r = set_ends(f, value, ends, sizeof(ends[0]), set_percent, why);
+
+	if (r < 0)
+		return r;
+	if (ends[0] > ends[1]) {
+		config_because(why, "the range runs backwards; write the smaller share first");
+		return -EINVAL;
+	}
+	memcpy(at, ends, sizeof(ends));
+	return 0;
+}
+
+static int set_bytes(
+	const struct config_field *f, const char *value, void *at, struct config_why *why)
+{
+	int r = config_parse_bytes(value, at);
+
+	if (r == -EINVAL)
+		config_because(why, "not an amount of memory; write a number and K, M or G, or 0");
+	return r == -ERANGE ? out_of_range(f, why) : r;
 }
 
 static int set_unsigned(
@@ -331,8 +364,10 @@ _Static_assert(
 	offsetof(struct config_controller, hold_max_usec) ==
 			offsetof(struct config_controller, hold_min_usec) + sizeof(uint64_t) &&
 		offsetof(struct config_controller, settle_max_usec) ==
-			offsetof(struct config_controller, settle_min_usec) + sizeof(uint64_t),
-	"set_duration_range() writes both ends");
+			offsetof(struct config_controller, settle_min_usec) + sizeof(uint64_t) &&
+		offsetof(struct config_controller, density_high) ==
+			offsetof(struct config_controller, density_low) + sizeof(double),
+	"a range is written into both ends");
 
 #define MEMBER(type, member)                                                                       \
 	.offset = offsetof(struct type, member), .size = sizeof(((struct type *)0)->member)
@@ -365,6 +400,15 @@ static const struct config_field settle = {.parse = set_duration_range,
 	.offset = offsetof(struct config_controller, settle_min_usec),
 	.size = 2 * sizeof(uint64_t),
 	RANGE("100ms", "10min")};
+static const struct config_field density = {.parse = set_percent_range,
+	.home = HOME_CONTROLLER,
+	.offset = offsetof(struct config_controller, density_low),
+	.size = 2 * sizeof(double),
+	RANGE("1%", "100%")};
+static const struct config_field small_group = {.parse = set_bytes,
+	.home = HOME_CONTROLLER,
+	MEMBER(config_controller, small_group_bytes),
+	RANGE("0", "1024G")};
 static const struct config_field max_changes = {.parse = set_unsigned,
 	.home = HOME_CONTROLLER,
 	MEMBER(config_controller, max_changes_per_hour),
@@ -384,6 +428,7 @@ static const struct config_key_info keys[] = {
 	{"Limits", "MaxPtesNone", "baseline", GLOBAL(set_ptes, max_ptes_none, RANGE("0", "8191"))},
 	{"Limits", "Defrag", "yes", GLOBAL(set_bool, defrag)},
 	{"Limits", "Shmem", "no", GLOBAL(set_bool, shmem)},
+	{"Limits", "PerGroup", "yes", GLOBAL(set_bool, per_group)},
 	{"Limits", "ForeignChanges", "adopt", GLOBAL(set_name, foreign, .names = foreign_names)},
 	{"Limits", "RestoreOnExit", "yes", GLOBAL(set_bool, restore_on_exit)},
 	{"Controller", "PressureHigh", "10%", &pressure_high},
@@ -391,6 +436,8 @@ static const struct config_key_info keys[] = {
 	{"Controller", "DropGain", "15%", &drop_gain},
 	{"Controller", "Hold", "10s..600s", &hold},
 	{"Controller", "Settle", "2s..30s", &settle},
+	{"Controller", "Density", "65%..85%", &density},
+	{"Controller", "SmallGroup", "0", &small_group},
 	{"Controller", "MaxChangesPerHour", "60", &max_changes},
 	{"Metrics", "Listen", "", GLOBAL(set_listen, metrics_listen)},
 	{"Policy", "Match", NULL, FIELD(.parse = add_match, .home = HOME_POLICY)},
@@ -409,6 +456,8 @@ static const struct config_key_info keys[] = {
 	{"Policy", "DropGain", "", &drop_gain},
 	{"Policy", "Hold", "", &hold},
 	{"Policy", "Settle", "", &settle},
+	{"Policy", "Density", "", &density},
+	{"Policy", "SmallGroup", "", &small_group},
 	{"Policy", "MaxChangesPerHour", "", &max_changes},
 };
 

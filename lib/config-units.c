@@ -14,6 +14,7 @@
 #define SIZE_KB_MIN 4
 #define SIZE_KB_MAX (UINT64_C(16) << 20)
 #define PMD_DIVISOR_MAX 4096
+#define BYTES_KB_MAX (UINT64_C(1) << 30)
 
 struct unit {
 	const char *name;
@@ -240,6 +241,30 @@ int config_parse_size(const char *s, struct config_size *ret)
 		if (!power_of_two(number) || number < SIZE_KB_MIN || number > SIZE_KB_MAX)
 			return -ERANGE;
 		*ret = (struct config_size){SIZE_KB, number};
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int config_parse_bytes(const char *s, uint64_t *ret_bytes)
+{
+	uint64_t number;
+	int r = parse_number(&s, &number, NULL);
+
+	if (r < 0)
+		return r;
+	if (number == 0 && !*s) {
+		*ret_bytes = 0;
+		return 0;
+	}
+	for (size_t i = 0; i < ELEMENTSOF(size_units); i++) {
+		if (strncasecmp(s, size_units[i].name, 1) != 0)
+			continue;
+		if (s[1] && strcasecmp(s + 1, "B") != 0 && strcasecmp(s + 1, "iB") != 0)
+			return -EINVAL;
+		if (number > BYTES_KB_MAX / size_units[i].scale)
+			return -ERANGE;
+		*ret_bytes = number * size_units[i].scale * 1024;
 		return 0;
 	}
 	return -EINVAL;

@@ -56,6 +56,8 @@ struct config_controller {
 	double drop_gain;			   /* DropGain=15%       0%..90% */
 	uint64_t hold_min_usec, hold_max_usec;	   /* Hold=10s..600s   1s..1d */
 	uint64_t settle_min_usec, settle_max_usec; /* Settle=2s..30s   0.1s..10min */
+	double density_low, density_high; /* Density=65%..85% 1%..100%; only with groups' own files */
+	uint64_t small_group_bytes;	  /* SmallGroup=0     0..1T; only with groups' own files */
 	unsigned max_changes_per_hour; /* MaxChangesPerHour=60 1..3600; a policy's: its group's own
 					  changes */
 };
@@ -92,7 +94,7 @@ struct config {
 	unsigned n_sizes;
 	uint64_t max_ptes_none; /* CONFIG_PTES_BASELINE or 0..PMD_NR-1 (checked against the machine
 				   later) */
-	bool defrag, shmem;
+	bool defrag, shmem, per_group;
 	enum config_foreign foreign;
 	bool restore_on_exit;
 	/* [Controller] */
@@ -157,5 +159,8 @@ int config_parse_percent(const char *s, double *ret_share);
 /* "64K" "64kB" "64KiB" "2M" "1G" "pmd" "pmd/4" "smallest"; a number needs its
  * unit. -ERANGE when it is not a power of two from 4K to 16G (pmd/1..pmd/4096). */
 int config_parse_size(const char *s, struct config_size *ret);
+/* An amount of memory: "16M" "512kB" "1G" "0"; a number needs its unit. -ERANGE
+ * above 1024G. */
+int config_parse_bytes(const char *s, uint64_t *ret_bytes);
 
 #endif

@@ -17,6 +17,8 @@
 #define PTES_MARGIN_DIV 8
 /* A quiet group that waits for room is looked at every tick for this long. */
 #define PENDING_USEC (60 * SEC)
+/* A group that holds less than this part of what it had starts anew. */
+#define FRESH_DIV 2
 /* A drop so soon after a step up was caused by it. */
 #define RELAPSE_HOLDS 2
 
@@ -56,6 +58,7 @@ void controller_init(struct controller *c, const struct plan *p,
 		.threshold_bytes = VALUE_ABSENT,
 		.anon_bytes = VALUE_ABSENT,
 	};
+	gate_init(&c->gate, cfg);
 }
 
 static void enter(struct controller *c, enum ctl_state s, enum reason r, uint64_t now_usec)
@@ -72,9 +75,26 @@ static void set_rung(struct controller *c, unsigned rung, bool raised, uint64_t 
 	c->steady_since_usec = now_usec;
 }
 
+/* Where the kernel itself keeps large folios out of a nearly full group, pressure is no
+ * reason to take them away, unless they get in all the same (a margin of 0 that an
+ * administrator set) and little of them is used. */
+static enum reason own_drop_reason(const struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	double density = gate_density(&c->gate, in->now_usec);
+
+	/* What came in through a gate that was just shut is not counted. */
+	if (gate_open(&c->gate) || in->now_usec - c->gate.since_usec < cfg->settle_min_usec ||
+		c->pressed_ticks < PRESSED_TICKS || !evidence_nearly_full(c))
+		return REASON_NONE;
+	return density >= 0 && density < cfg->density_low && c->amplification >= AMPLIFIED ?
+		       REASON_DROP_DENSITY : REASON_NONE;
+}
+
 /* Pressure says when, never whether: it takes the limit (or what follows from
  * it) as well before large folios are blamed. NONE = no reason to drop. */
-static enum reason drop_reason(const struct controller *c, const struct ctl_input *in)
+static enum reason drop_reason(const struct controller *c, const struct config_controller *cfg,
+	const struct ctl_input *in)
 {
 	const struct memcg_delta *d = in->d;
 	bool pressed = c->pressed_ticks >= PRESSED_TICKS;
@@ -83,6 +103,8 @@ static enum reason drop_reason(const struct controller *c, const struct ctl_inpu
 
 	if ((in->dying && !refaults) || (c->state == CTL_NO_EFFECT && !evidence_uses_large(c, in)))
 		return REASON_NONE;
+	if (in->own)
+		return own_drop_reason(c, cfg, in);
 	if (pressed && (evidence_nearly_full(c) || (hits && refaults)))
 		return REASON_DROP_PRESSURE;
 	if (c->bloat_ticks && evidence_nearly_full(c) &&
@@ -166,7 +188,8 @@ static bool on_oversized(struct controller *c, const struct plan *p,
 	uint64_t largest = plan_largest_on_kb(p, c->rung, c->raised) * 1024;
 	uint64_t safe_bytes;
 
-	if (!largest || !value_known(in->s->limit_bytes) || !value_known(c->margin_cache_bytes) ||
+	/* The kernel that gates by margin does not let such a folio in. */
+	if (in->own || !largest || !value_known(in->s->limit_bytes) || !value_known(c->margin_cache_bytes) ||
 		largest < in->s->limit_bytes / OVERSIZED_DIV || c->margin_cache_bytes >= largest)
 		return false;
 	safe_bytes = in->s->limit_bytes / OVERSIZED_DIV;
@@ -268,7 +291,7 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 	if (up > c->rung) {
 		if (quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
 			probe(c, up, c->raised, REASON_RECOVER_PROBE, cfg, in);
-	} else if (!c->raised && !c->dropped && c->fresh_ticks >= RAISE_TICKS && plan_can_raise(p)) {
+	} else if (in->may_raise && !c->raised && !c->dropped && c->fresh_ticks >= RAISE_TICKS && plan_can_raise(p)) {
 		probe(c, c->rung, true, REASON_RAISE_PROBE, cfg, in);
 	}
 }
@@ -419,6 +442,8 @@ static void wish_from(const struct controller *c, unsigned min_rung, unsigned ma
 		.harm_usec_per_sec = c->dropped ? c->harm_usec : 0,
 		.benefit_usec_per_sec = c->dropped ? 0 : c->benefit_usec,
 		.reason = c->reason,
+		.gate_open = gate_open(&c->gate),
+		.gate_reason = c->gate.reason,
 	};
 	if (ret->rung > max_rung) {
 		ret->rung = max_rung;
@@ -428,6 +453,45 @@ static void wish_from(const struct controller *c, unsigned min_rung, unsigned ma
 		ret->rung = min_rung;
 		ret->reason = REASON_POLICY_LIMIT;
 	}
+}
+
+/* Most of the memory that the drop was about is gone: with the files of this group alone
+ * at stake there is no need to wait for a hold, and nothing to probe. */
+static void on_fresh_start(struct controller *c, const struct plan *p,
+	const struct config_controller *cfg, const struct ctl_input *in)
+{
+	uint64_t footprint = value_or(in->s->anon, 0) + value_or(in->s->swap_current_bytes, 0);
+
+	if (footprint > c->footprint_bytes)
+		c->footprint_bytes = footprint;
+	if (footprint >= c->footprint_bytes / FRESH_DIV || evidence_nearly_full(c))
+		return;
+	c->footprint_bytes = footprint;
+	gate_forget(&c->gate, cfg, in->now_usec);
+	if (!c->dropped || c->state == CTL_FROZEN)
+		return;
+	c->dropped = false;
+	c->ptes = CTL_PTES_AMPLE;
+	c->hold_usec = cfg->hold_min_usec;
+	c->hold_until_usec = 0;
+	set_rung(c, plan_top(p), c->raised, in->now_usec);
+	enter(c, CTL_RUN, REASON_FRESH_START, in->now_usec);
+}
+
+static void step_own(struct controller *c, const struct plan *p, const struct config_controller *cfg,
+	const struct ctl_input *in)
+{
+	const struct gate_input gate = {
+		.now_usec = in->now_usec,
+		.d = in->d,
+		.pressed = c->refault_per_sec >= REFAULT_PER_SEC && evidence_nearly_full(c),
+		.nearly_full = evidence_nearly_full(c),
+		.quiet = c->quiet_since_usec != 0,
+		.may_probe = in->may_probe,
+	};
+
+	on_fresh_start(c, p, cfg, in);
+	gate_step(&c->gate, cfg, &gate);
 }
 
 static unsigned policy_rung(const struct plan *p, const struct config_size *size)
@@ -456,24 +520,32 @@ void controller_step(struct controller *c, const struct plan *p,
 {
 	unsigned min_rung = policy && policy->has_min_size ? policy_rung(p, &policy->min_size) : 0;
 	unsigned max_rung = policy && policy->has_max_size ? policy_rung(p, &policy->max_size) : plan_top(p);
-	bool on;
+	bool on, small;
 	enum reason r;
 
 	evidence_observe(c, cfg, in);
 	on_regime(c, cfg, in);
+	small = in->own && value_known(in->s->anon) && in->s->anon < cfg->small_group_bytes;
+	if (small)
+		max_rung = min_rung;
+	if (in->own)
+		step_own(c, p, cfg, in);
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
 	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
-	r = on && !exonerated(c, in) ? drop_reason(c, in) : REASON_NONE;
+	r = on && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
 	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
 						   !in->foreign && on_oversized(c, p, cfg, in)))
 		decide(c, p, cfg, r, min_rung, max_rung, in);
 	track_ptes(c, p, in);
 	wish_from(c, min_rung, max_rung, ret);
+	if (small && ret->reason == REASON_POLICY_LIMIT)
+		ret->reason = REASON_SMALL_GROUP;
 }
 
 uint64_t controller_wake_usec(const struct controller *c, uint64_t now_usec)
 {
-	bool pending = c->dropped || c->ptes != CTL_PTES_AMPLE || c->state != CTL_RUN;
+	bool pending = c->dropped || c->ptes != CTL_PTES_AMPLE || c->state != CTL_RUN ||
+		       gate_open(&c->gate);
 
 	if (!pending)
 		return VALUE_ABSENT;

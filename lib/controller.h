@@ -16,6 +16,7 @@
 #define MTHPD_CONTROLLER_H
 
 #include "config.h"
+#include "gate.h"
 #include "memcg.h"
 #include "plan.h"
 #include "reason.h"
@@ -43,7 +44,9 @@ struct ctl_input {
 	uint64_t host_available_bytes, host_total_bytes; /* VALUE_ABSENT if unknown */
 	uint64_t d_collapse; /* THPs collapsed on the whole host in this tick */
 	bool clamped;        /* the arbiter gives this group less than its rung */
+	bool own;            /* the group has files of its own: its steps concern nobody else */
 	bool may_probe;      /* no other step up is being measured, and the change rate allows one */
+	bool may_raise;      /* the same for sizes that are raised for all */
 	bool foreign;        /* somebody else changed a switch in this tick */
 	bool dying;          /* very many dying cgroups on the host */
 };
@@ -81,6 +84,9 @@ struct controller {
 	double some, full;
 	uint64_t margin_bytes, margin_cache_bytes, threshold_bytes, anon_bytes;
 	double refault_per_sec, majfault_per_sec, amplification; /* pages per major fault; -1 unknown */
+	/* with files of its own only */
+	struct gate gate;
+	uint64_t footprint_bytes; /* anonymous memory and swap, the most since the last drop */
 };
 
 struct ctl_wish {
@@ -92,6 +98,8 @@ struct ctl_wish {
 	bool defrag_low;   /* near full: direct compaction and khugepaged's defrag do harm */
 	double harm_usec_per_sec, benefit_usec_per_sec; /* CPU time per second, before weighting */
 	enum reason reason;
+	bool gate_open; /* large folios are let in although the group is nearly full */
+	enum reason gate_reason;
 };
 
 void controller_init(struct controller *c, const struct plan *p,

@@ -70,6 +70,8 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 	uint64_t failed = value_sub(now->anon_fault_fallback, was->anon_fault_fallback);
 	uint64_t charge =
 		value_sub(now->anon_fault_fallback_charge, was->anon_fault_fallback_charge);
+	uint64_t margin =
+		value_sub(now->anon_fault_fallback_margin, was->anon_fault_fallback_margin);
 	uint64_t torn = value_sub(now->split_deferred, was->split_deferred);
 	uint64_t swapped = value_sub(now->swpout_fallback, was->swpout_fallback);
 
@@ -79,8 +81,9 @@ static void step_size(struct hostrules *h, unsigned i, const struct thp_stats *n
 		z->fallback_windows = z->churn_windows = z->frag_windows = 0;
 		z->cap = PLAN_RAISED;
 	}
-	/* A charge that fails says that a group is full, not that memory is torn. */
-	failed = value_sub(failed, charge);
+	/* A charge that fails, or is not tried for lack of room, says that a group is full,
+	 * not that memory is torn. */
+	failed = value_sub(value_sub(failed, charge), margin);
 	if (alloc + failed >= ATTEMPTS_MIN)
 		z->fallback_windows = alloc * 100 < (alloc + failed) * SUCCESS_MIN_PERCENT ?
 					      z->fallback_windows + 1 : 0;

@@ -23,11 +23,7 @@ struct loop *loop_new(
 	l->cpus = cpus ? cpus : 1;
 	l->now_usec = now_usec;
 	l->host_available_bytes = l->host_total_bytes = VALUE_ABSENT;
-	l->size_changes = config->controller.max_changes_per_hour;
-	if (l->size_changes < LOOP_CHANGES_PER_MINUTE)
-		l->size_changes = LOOP_CHANGES_PER_MINUTE;
-	l->changes = calloc(l->size_changes, sizeof(*l->changes));
-	if (!l->changes) {
+	if (rate_set(&l->rate, config->controller.max_changes_per_hour) < 0) {
 		free(l);
 		return NULL;
 	}
@@ -44,7 +40,7 @@ void loop_free(struct loop *l)
 	while (l->n_groups)
 		loop_group_remove(l, l->groups[l->n_groups - 1]);
 	free(l->groups);
-	free(l->changes);
+	rate_done(&l->rate);
 	free(l);
 }
 
@@ -59,26 +55,23 @@ static void group_policy(const struct loop *l, struct loop_group *g)
 	g->controlled = !g->policy || g->policy->controlled;
 }
 
+/* The kernel has the files, and the configuration lets them be used. */
+static bool own_steerable(const struct loop *l, const struct own *o)
+{
+	bool any = false;
+
+	for (unsigned f = 0; f < OWN_FILES; f++)
+		any |= *o->base[f] != '\0';
+	return any && l->config->per_group;
+}
+
 int loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan)
 {
-	unsigned size = config->controller.max_changes_per_hour;
 	struct arbiter old = l->arbiter;
 	struct plan old_plan = l->plan;
 
-	if (size < LOOP_CHANGES_PER_MINUTE)
-		size = LOOP_CHANGES_PER_MINUTE;
-	if (size != l->size_changes) {
-		uint64_t *changes = calloc(size, sizeof(*changes));
-		unsigned keep = l->n_changes < size ? l->n_changes : size;
-
-		if (!changes)
-			return -ENOMEM;
-		memcpy(changes, l->changes + (l->n_changes - keep), keep * sizeof(*changes));
-		free(l->changes);
-		l->changes = changes;
-		l->n_changes = keep;
-		l->size_changes = size;
-	}
+	if (rate_set(&l->rate, config->controller.max_changes_per_hour) < 0)
+		return -ENOMEM;
 	l->config = config;
 	l->plan = *plan;
 	arbiter_init(&l->arbiter, &l->plan, l->now_usec);
@@ -95,6 +88,9 @@ int loop_reconfigure(struct loop *l, const struct config *config, const struct p
 		bool top = g->ctl.rung >= plan_top(&old_plan);
 
 		group_policy(l, g);
+		/* Out of memory: the old bound stands. */
+		(void)rate_set(&g->rate, group_config(l, g)->max_changes_per_hour);
+		g->own.present = own_steerable(l, &g->own);
 		g->ctl.rung = top ? plan_top(plan) :
 				    plan_rung_for(plan, old_plan.rung_max_kb[g->ctl.rung]);
 		g->ctl.from_rung = g->ctl.rung;
@@ -122,6 +118,10 @@ struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path)
 	g->id = id;
 	g->path = path;
 	group_policy(l, g);
+	if (rate_set(&g->rate, group_config(l, g)->max_changes_per_hour) < 0) {
+		free(g);
+		return NULL;
+	}
 	controller_init(&g->ctl, &l->plan, group_config(l, g), l->now_usec);
 	g->wish = (struct ctl_wish){ .rung = plan_top(&l->plan), .reason = REASON_START_VALUES };
 	l->groups[l->n_groups++] = g;
@@ -150,39 +150,30 @@ void loop_group_remove(struct loop *l, struct loop_group *g)
 		l->arbiter.ptes_cause = NULL;
 	if (l->arbiter.defrag_cause == g)
 		l->arbiter.defrag_cause = NULL;
+	rate_done(&g->rate);
 	free(g);
+}
+
+void loop_group_own(struct loop *l, struct loop_group *g, const char base[OWN_FILES][OWN_VALUE_LEN],
+	const char stands[OWN_FILES][OWN_VALUE_LEN])
+{
+	memcpy(g->own.base, base, sizeof(g->own.base));
+	memcpy(g->own.stands, stands, sizeof(g->own.stands));
+	memcpy(g->own.want, stands, sizeof(g->own.want));
+	g->own.present = own_steerable(l, &g->own);
 }
 
 /* ---- rate of change ---------------------------------------------------- */
 
-static unsigned changes_since(const struct loop *l, uint64_t usec)
-{
-	unsigned n = 0;
-
-	while (n < l->n_changes && l->now_usec - l->changes[l->n_changes - 1 - n] < usec)
-		n++;
-	return n;
-}
-
-/* The last change of a minute is kept for a way down. */
-static bool may_step_up(const struct loop *l)
-{
-	return changes_since(l, 3600 * SEC) < l->config->controller.max_changes_per_hour &&
-	       changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE - 1;
-}
-
-static bool may_change(const struct loop *l)
-{
-	return changes_since(l, 60 * SEC) < LOOP_CHANGES_PER_MINUTE;
-}
-
 void loop_applied(struct loop *l, uint64_t now_usec)
 {
-	if (l->n_changes == l->size_changes) {
-		memmove(l->changes, l->changes + 1, (l->n_changes - 1) * sizeof(*l->changes));
-		l->n_changes--;
-	}
-	l->changes[l->n_changes++] = now_usec;
+	rate_note(&l->rate, now_usec);
+	l->decisions++;
+}
+
+void loop_group_applied(struct loop *l, struct loop_group *g, uint64_t now_usec)
+{
+	rate_note(&g->rate, now_usec);
 	l->decisions++;
 }
 
@@ -190,7 +181,10 @@ void loop_applied(struct loop *l, uint64_t now_usec)
 
 static bool measuring(const struct loop_group *g)
 {
-	return g->ctl.state == CTL_PROBE || g->ctl.state == CTL_SETTLE || g->ctl.state == CTL_MEASURE;
+	bool step = g->ctl.state == CTL_PROBE || g->ctl.state == CTL_SETTLE || g->ctl.state == CTL_MEASURE;
+
+	/* A step in a group's own files concerns nobody else; raising is for all. */
+	return step && (!g->own.present || (g->ctl.raised && !g->ctl.from_raised));
 }
 
 void loop_begin(struct loop *l, uint64_t now_usec)
@@ -207,8 +201,8 @@ void loop_begin(struct loop *l, uint64_t now_usec)
 	}
 	/* One step up at a time, so that its effect can be told: groups that are
 	 * ready in the same tick take it together. */
-	l->may_probe = !probing && may_step_up(l);
-	l->rate_limited = !may_step_up(l);
+	l->rate_limited = !rate_may_step_up(&l->rate, now_usec);
+	l->may_probe = !probing && !l->rate_limited;
 }
 
 /* Some group that is looked at fails to swap at its own memory.swap.max. */
@@ -261,7 +255,9 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		.host_available_bytes = l->host_available_bytes,
 		.host_total_bytes = l->host_total_bytes,
 		.d_collapse = l->host.d_collapse,
-		.may_probe = l->may_probe,
+		.may_probe = g->own.present ? rate_may_step_up(&g->rate, l->now_usec) : l->may_probe,
+		.may_raise = l->may_probe,
+		.own = g->own.present,
 		.foreign = l->foreign,
 		.dying = l->dying,
 	};
@@ -271,7 +267,8 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		g->has_prev = true;
 		return;
 	}
-	in.may_probe &= within_own_rate(l, g);
+	in.may_probe &= g->own.present || within_own_rate(l, g);
+	in.may_raise &= within_own_rate(l, g);
 	in.clamped = arbiter_clamps(&l->arbiter, &l->plan, &g->wish);
 	if (g->controlled)
 		controller_step(&g->ctl, &l->plan, group_config(l, g), g->policy, &in, &g->wish);
@@ -282,8 +279,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
 {
 	const struct config_policy *p = g->policy;
-
-	return (struct arbiter_vote){
+	struct arbiter_vote vote = {
 		.wish = g->wish,
 		.weight = p ? p->weight : 100,
 		.protect = p && p->protect,
@@ -293,6 +289,17 @@ static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
 		.max_ptes_none = p ? p->max_ptes_none : VALUE_ABSENT,
 		.group = g,
 	};
+
+	if (!g->own.present)
+		return vote;
+	/* What its own files say is not asked of the switches of all: those are to hold
+	 * whatever any group may use. Raising and defrag are left. */
+	vote.wish.rung = plan_top(&l->plan);
+	vote.wish.recovering = vote.wish.hurt = vote.limits = false;
+	vote.wish.harm_usec_per_sec = 0;
+	vote.wish.ptes = CTL_PTES_AMPLE;
+	vote.max_ptes_none = VALUE_ABSENT;
+	return vote;
 }
 
 static struct loop_want *want_add(struct loop *l, const char *path, enum reason r, const void *cause)
@@ -381,18 +388,14 @@ static void hold_back_ups(struct loop *l, const struct arbiter *was)
 	a->defrag = was->defrag;
 }
 
-bool loop_decide(struct loop *l, bool held)
+static bool decide_switches(struct loop *l)
 {
 	struct loop_want was[LOOP_KNOBS_MAX];
 	unsigned n_was = l->n_wants;
 	struct arbiter old = l->arbiter;
-	struct arbiter_vote *votes;
+	struct arbiter_vote *votes = calloc(l->n_groups + 1, sizeof(*votes));
 	size_t n = 0;
 
-	l->foreign = false;
-	if (held || !may_change(l))
-		return false;
-	votes = calloc(l->n_groups + 1, sizeof(*votes));
 	if (!votes)
 		return false; /* out of memory: what stands, stands */
 	memcpy(was, l->wants, sizeof(was));
@@ -401,7 +404,7 @@ bool loop_decide(struct loop *l, bool held)
 			votes[n++] = vote_of(l, l->groups[i]);
 	arbiter_decide(&l->arbiter, &l->plan, votes, n, &l->host, l->now_usec);
 	free(votes);
-	if (!may_step_up(l))
+	if (!rate_may_step_up(&l->rate, l->now_usec))
 		hold_back_ups(l, &old);
 	build_wants(l);
 	if (n_was != l->n_wants)
@@ -412,12 +415,46 @@ bool loop_decide(struct loop *l, bool held)
 	return false;
 }
 
-bool loop_group_idle(const struct loop_group *g)
+/* One group's own files; true when some value has to be written. */
+static bool decide_own(const struct loop *l, struct loop_group *g)
+{
+	if (!g->own.present || !g->controlled || g->gone || !rate_may_change(&g->rate, l->now_usec))
+		return false;
+	own_decide(&g->own, &l->plan, &g->wish, g->policy ? g->policy->max_ptes_none : VALUE_ABSENT);
+	if (!rate_may_step_up(&g->rate, l->now_usec))
+		own_hold_back(&g->own);
+	return own_differs(&g->own);
+}
+
+bool loop_decide(struct loop *l, bool held)
+{
+	bool changed = false;
+
+	l->foreign = false;
+	if (held)
+		return false;
+	for (size_t i = 0; i < l->n_groups; i++)
+		changed |= decide_own(l, l->groups[i]);
+	if (rate_may_change(&l->rate, l->now_usec))
+		changed |= decide_switches(l);
+	return changed;
+}
+
+/* A policy, or SmallGroup=, has a say in this group's own files even while it is quiet. */
+static bool needs_own_files(const struct loop *l, const struct loop_group *g)
+{
+	return g->own.present && ((g->policy && value_known(g->policy->max_ptes_none)) ||
+				  group_config(l, g)->small_group_bytes || own_differs(&g->own));
+}
+
+bool loop_group_idle(const struct loop *l, const struct loop_group *g)
 {
 	const struct controller *c = &g->ctl;
-	bool fresh = !c->dropped && !c->raised && c->ptes == CTL_PTES_AMPLE && c->state == CTL_RUN;
+	bool fresh = !c->dropped && !c->raised && c->ptes == CTL_PTES_AMPLE && c->state == CTL_RUN &&
+		     !gate_open(&c->gate);
 
-	return fresh && c->quiet_since_usec && !(g->policy && (g->policy->protect || g->policy->has_max_size));
+	return fresh && c->quiet_since_usec && !needs_own_files(l, g) &&
+	       !(g->policy && (g->policy->protect || g->policy->has_max_size));
 }
 
 uint64_t loop_wake_usec(const struct loop *l)

@@ -13,9 +13,9 @@
 #define MTHPD_LOOP_H
 
 #include "arbiter.h"
+#include "own.h"
+#include "rate.h"
 
-/* Never more decisions than this in a minute, whatever MaxChangesPerHour says. */
-#define LOOP_CHANGES_PER_MINUTE 6
 #define LOOP_KNOBS_MAX (2 * THP_SIZES_MAX + 8)
 
 /* A group that is looked at. Quiet groups need none: the engine creates one
@@ -31,6 +31,8 @@ struct loop_group {
 	struct memcg_sample prev;
 	struct memcg_delta delta;
 	bool observed; /* in this tick */
+	struct own own;	  /* its own files, where the kernel has them */
+	struct rate rate; /* of changes of those */
 	void *owner;   /* the engine's */
 };
 
@@ -55,9 +57,7 @@ struct loop {
 	uint64_t now_usec;
 	bool may_probe, foreign, dying, rate_limited;
 	uint64_t host_available_bytes, host_total_bytes, anon_total_bytes;
-	/* times of decisions, newest last, for the rate limits */
-	uint64_t *changes;
-	unsigned n_changes, size_changes;
+	struct rate rate; /* of changes of the global switches */
 	struct loop_want wants[LOOP_KNOBS_MAX];
 	unsigned n_wants;
 	uint64_t decisions;
@@ -75,20 +75,28 @@ int loop_reconfigure(struct loop *l, const struct config *config, const struct p
 /* NULL on ENOMEM. @path is borrowed. */
 struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path);
 void loop_group_remove(struct loop *l, struct loop_group *g);
+/* The group has files of its own: @base is what stood there before mthpd, @stands what
+ * stands there now, "" = not there or not understood. With PerGroup=no they are left
+ * alone. Before its first look, or again when somebody changed them. */
+void loop_group_own(struct loop *l, struct loop_group *g, const char base[OWN_FILES][OWN_VALUE_LEN],
+	const char stands[OWN_FILES][OWN_VALUE_LEN]);
 
 void loop_begin(struct loop *l, uint64_t now_usec);
 void loop_observe_host(struct loop *l, const struct hostrules_input *host_in);
 /* One sample of one group: the first only sets the start, each further one is
  * a step of its controller. */
 void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sample *s);
-/* Fills wants[]. With @held nothing moves: wants are those of the last tick.
- * Returns true when at least one value differs from the last tick's. */
+/* Fills wants[] and each group's own.want. With @held nothing moves: wants are those of
+ * the last tick. Returns true when at least one value differs from the last tick's, or
+ * from what stands in a group's own file. */
 bool loop_decide(struct loop *l, bool held);
 /* The engine tells when a decision was really applied (at least one write). */
 void loop_applied(struct loop *l, uint64_t now_usec);
+/* The same for a group's own files. */
+void loop_group_applied(struct loop *l, struct loop_group *g, uint64_t now_usec);
 
 /* True when the group's controller has nothing to remember and is quiet. */
-bool loop_group_idle(const struct loop_group *g);
+bool loop_group_idle(const struct loop *l, const struct loop_group *g);
 /* Earliest time at which a tick is needed: 0 = at the next interval,
  * VALUE_ABSENT = only when something happens. */
 uint64_t loop_wake_usec(const struct loop *l);

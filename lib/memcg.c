@@ -157,6 +157,19 @@ static const struct flat_key stat_keys[] = {
 	{ "thp_fault_alloc", offsetof(struct memcg_sample, thp_fault_alloc) },
 	{ "thp_collapse_alloc", offsetof(struct memcg_sample, thp_collapse_alloc) },
 	{ "thp_swpout_fallback", offsetof(struct memcg_sample, thp_swpout_fallback) },
+	{ "pswpin", offsetof(struct memcg_sample, pswpin) },
+	{ "pswpout", offsetof(struct memcg_sample, pswpout) },
+	{ "thp_reclaim_scanned", offsetof(struct memcg_sample, thp_scanned) },
+	{ "thp_reclaim_young", offsetof(struct memcg_sample, thp_young) },
+	{ "thp_swpout_split_avoided", offsetof(struct memcg_sample, thp_split_avoided) },
+	{ "thp_size_limited", offsetof(struct memcg_sample, thp_size_limited) },
+};
+
+static const struct flat_key thp_event_keys[] = {
+	{ "margin_anon", offsetof(struct memcg_sample, margin_anon) },
+	{ "margin_swpin", offsetof(struct memcg_sample, margin_swpin) },
+	{ "margin_shmem", offsetof(struct memcg_sample, margin_shmem) },
+	{ "margin_collapse", offsetof(struct memcg_sample, margin_collapse) },
 };
 
 static bool has_events(const struct memcg_events *e)
@@ -284,6 +297,9 @@ static int read_full(struct reader *r, uint64_t mem_total_bytes, struct memcg_sa
 		e = read_stat(r, s);
 	if (e == 0)
 		e = read_keyed(r, "cpu.stat", cpu_keys, ELEMENTSOF(cpu_keys), s);
+	/* The kernel that counts the one has the other. */
+	if (e == 0 && value_known(s->thp_size_limited))
+		e = read_keyed(r, "memory.thp.events", thp_event_keys, ELEMENTSOF(thp_event_keys), s);
 	return e;
 }
 
@@ -474,6 +490,16 @@ static const struct counter counters[] = {
 	COUNTER(thp_fault_alloc, d_thp_fault_alloc),
 	COUNTER(thp_collapse_alloc, d_thp_collapse_alloc),
 	COUNTER(thp_swpout_fallback, d_swpout_fallback),
+	COUNTER(pswpin, d_pswpin),
+	COUNTER(pswpout, d_pswpout),
+	COUNTER(thp_scanned, d_thp_scanned),
+	COUNTER(thp_young, d_thp_young),
+	COUNTER(thp_split_avoided, d_split_avoided),
+	COUNTER(thp_size_limited, d_size_limited),
+	COUNTER(margin_anon, d_margin_anon),
+	COUNTER(margin_swpin, d_margin_swpin),
+	COUNTER(margin_shmem, d_margin_shmem),
+	COUNTER(margin_collapse, d_margin_collapse),
 	COUNTER(usage_usec, d_usage_usec),
 	COUNTER(user_usec, d_user_usec),
 	COUNTER(system_usec, d_system_usec),

@@ -20,7 +20,7 @@ enum memcg_result {
 
 /* How much to read. The cheap look costs two small reads: memory.pressure and
  * memory.events (and memory.current to tell MEMCG_NO_MEMORY where the latter is
- * not to be had). The full one costs thirteen, and two or three for each
+ * not to be had). The full one costs thirteen (fourteen on our kernel), and two or three for each
  * ancestor below the root. */
 enum memcg_depth { MEMCG_CHEAP, MEMCG_FULL };
 
@@ -49,6 +49,12 @@ struct memcg_sample {
 	uint64_t anon, file, kernel, shmem, anon_thp, shmem_thp, inactive_anon, inactive_file, file_dirty,
 		file_writeback, pgfault, pgmajfault, refault_anon, refault_file, activate_anon, pgscan,
 		pgsteal, thp_fault_alloc, thp_collapse_alloc, thp_swpout_fallback, swapcached;
+	/* absent on a stock kernel (kernel-patches/): pages swapped in and out, pages of large
+	 * folios looked at by reclaim and those found in use, splits that swap made useless,
+	 * large folios refused because of memory.thp.max_size */
+	uint64_t pswpin, pswpout, thp_scanned, thp_young, thp_split_avoided, thp_size_limited;
+	/* memory.thp.events: large folios refused for lack of room */
+	uint64_t margin_anon, margin_swpin, margin_shmem, margin_collapse;
 	uint64_t usage_usec, user_usec, system_usec; /* cpu.stat */
 };
 
@@ -79,6 +85,8 @@ struct memcg_delta {
 	uint64_t d_pgfault, d_pgmajfault, d_refault_anon, d_refault_file, d_pgscan, d_pgsteal;
 	uint64_t d_thp_fault_alloc, d_thp_collapse_alloc, d_swpout_fallback;
 	uint64_t d_swap_fail; /* swap.events max + fail */
+	uint64_t d_pswpin, d_pswpout, d_thp_scanned, d_thp_young, d_split_avoided, d_size_limited;
+	uint64_t d_margin_anon, d_margin_swpin, d_margin_shmem, d_margin_collapse;
 	uint64_t d_usage_usec, d_user_usec, d_system_usec;
 	int64_t d_current_bytes, d_anon_bytes, d_anon_thp_bytes, d_swap_bytes; /* signed: growth */
 	unsigned anomalies; /* counters that went backwards on the same inode: re-based, delta 0 */

@@ -75,6 +75,19 @@ static const struct {
 	[REASON_NOT_MANAGED] = { "not-managed",
 		"not named by Sizes=, or its file cannot be read: never touched" },
 	[REASON_HELD] = { "held", "a hold freezes all switches" },
+	[REASON_DROP_DENSITY] = { "drop-density",
+		"the group is nearly full and uses little of each large folio: they are taken away" },
+	[REASON_GATE_PROBE] = { "gate-probe",
+		"large swap-ins are let through for a few seconds to see how much of them is used" },
+	[REASON_GATE_OPEN] = { "gate-open",
+		"large folios that come back from swap are used nearly whole: they are let through" },
+	[REASON_GATE_SHUT] = { "gate-shut",
+		"little of a large folio is used after it came back from swap: the kernel's own "
+		"margin decides again" },
+	[REASON_SMALL_GROUP] = { "small-group",
+		"the group has less anonymous memory than SmallGroup=: small pages only" },
+	[REASON_FRESH_START] = { "fresh-start",
+		"most of the memory that was under pressure is gone: the old verdict goes with it" },
 	[REASON_RATE_LIMITED] = { "rate-limited", "MaxChangesPerHour is used up: steps up wait" },
 };
 

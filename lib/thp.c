@@ -294,6 +294,7 @@ static const struct number_file stats_numbers[] = {
 	{ "anon_fault_alloc", offsetof(struct thp_stats, anon_fault_alloc) },
 	{ "anon_fault_fallback", offsetof(struct thp_stats, anon_fault_fallback) },
 	{ "anon_fault_fallback_charge", offsetof(struct thp_stats, anon_fault_fallback_charge) },
+	{ "anon_fault_fallback_margin", offsetof(struct thp_stats, anon_fault_fallback_margin) },
 	{ "swpin", offsetof(struct thp_stats, swpin) },
 	{ "swpin_fallback", offsetof(struct thp_stats, swpin_fallback) },
 	{ "swpout", offsetof(struct thp_stats, swpout) },

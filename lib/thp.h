@@ -83,7 +83,8 @@ const char *thp_size_path(char buf[THP_PATH_MAX], uint64_t size_kb, const char *
 
 /* Per-size counters (hugepages-<n>kB/stats); VALUE_ABSENT where missing. */
 struct thp_stats {
-	uint64_t anon_fault_alloc, anon_fault_fallback, anon_fault_fallback_charge, swpin,
+	uint64_t anon_fault_alloc, anon_fault_fallback, anon_fault_fallback_charge,
+		anon_fault_fallback_margin /* our kernel */, swpin,
 		swpin_fallback, swpout, swpout_fallback, split, split_failed, split_deferred,
 		nr_anon, nr_anon_partially_mapped, collapse_alloc;
 };

@@ -15,19 +15,34 @@ static const char *yes_no(bool b)
 
 /* The shortest percentage that reads back as the same share; a share that was
  * written as a threshold over a window may have none. */
-static void put_share(FILE *f, const char *key, double share)
+static void share_text(char buf[64], double share)
 {
-	char buf[64];
 	double back;
 
 	for (int digits = 1; digits <= 9; digits++) {
-		snprintf(buf, sizeof(buf), "%.*g%%", digits, share * 100);
+		snprintf(buf, 64, "%.*g%%", digits, share * 100);
 		if (!strchr(buf, 'e') && config_parse_percent(buf, &back) == 0 && back == share)
 			break;
 	}
 	if (strchr(buf, 'e'))
-		snprintf(buf, sizeof(buf), "%.9f%%", share * 100);
+		snprintf(buf, 64, "%.9f%%", share * 100);
+}
+
+static void put_share(FILE *f, const char *key, double share)
+{
+	char buf[64];
+
+	share_text(buf, share);
 	fprintf(f, "%s=%s\n", key, buf);
+}
+
+static void put_share_range(FILE *f, const char *key, double low, double high)
+{
+	char first[64], second[64];
+
+	share_text(first, low);
+	share_text(second, high);
+	fprintf(f, "%s=%s..%s\n", key, first, second);
 }
 
 static void put_size(FILE *f, const char *lead, const struct config_size *s)
@@ -64,6 +79,9 @@ static void put_controller(FILE *f, const struct config_controller *c)
 	put_share(f, "DropGain", c->drop_gain);
 	fprintf(f, "Hold=%" PRIu64 "us..%" PRIu64 "us\n", c->hold_min_usec, c->hold_max_usec);
 	fprintf(f, "Settle=%" PRIu64 "us..%" PRIu64 "us\n", c->settle_min_usec, c->settle_max_usec);
+	put_share_range(f, "Density", c->density_low, c->density_high);
+	/* Whole bytes in K: a value that was written has no finer unit. */
+	fprintf(f, "SmallGroup=%" PRIu64 "K\n", c->small_group_bytes / 1024);
 	fprintf(f, "MaxChangesPerHour=%u\n", c->max_changes_per_hour);
 }
 
@@ -88,8 +106,8 @@ static void put_limits(FILE *f, const struct config *c)
 		put_size(f, i ? " " : "", &c->sizes[i]);
 	fputc('\n', f);
 	put_ptes(f, c->max_ptes_none);
-	fprintf(f, "Defrag=%s\nShmem=%s\nForeignChanges=%s\nRestoreOnExit=%s\n", yes_no(c->defrag),
-		yes_no(c->shmem), c->foreign == FOREIGN_REASSERT ? "reassert" : "adopt",
+	fprintf(f, "Defrag=%s\nShmem=%s\nPerGroup=%s\nForeignChanges=%s\nRestoreOnExit=%s\n", yes_no(c->defrag),
+		yes_no(c->shmem), yes_no(c->per_group), c->foreign == FOREIGN_REASSERT ? "reassert" : "adopt",
 		yes_no(c->restore_on_exit));
 }
 

@@ -118,6 +118,19 @@ void replay_drop_gone(struct replay *r)
 	}
 }
 
+/* Under the recorded configuration what stands is what stood; under another one only
+ * the values of the start are the same. */
+static void set_own(const struct replay *r, struct loop_group *g, const struct trace_group *in)
+{
+	if (!in->has_own)
+		return;
+	if (!*g->own.base[OWN_MAX_SIZE])
+		loop_group_own(r->loop, g, in->own.base, in->own.stands);
+	memcpy(g->own.base, in->own.base, sizeof(g->own.base));
+	if (!r->override)
+		memcpy(g->own.stands, in->own.stands, sizeof(g->own.stands));
+}
+
 int replay_add_groups(struct replay *r, bool late)
 {
 	const struct trace_tick *t = &r->tick;
@@ -143,6 +156,7 @@ int replay_add_groups(struct replay *r, bool late)
 		if (!g)
 			return -ENOMEM;
 		set_policy(r, g, in->policy);
+		set_own(r, g, in);
 		if (in->has_first)
 			loop_observe(r->loop, g, &in->first);
 	}

@@ -9,7 +9,7 @@
 
 #include "trace-replay.h"
 
-#define RECORDED_MAX 4096 /* decisions of one tick; there are fewer files than that */
+#define RECORDED_MAX 4096 /* decisions of one tick that are kept */
 
 /* One steered file, and what stands there in both worlds. */
 struct knob {
@@ -42,9 +42,9 @@ struct replay {
 	json_t *recorded_json; /* array: owns the strings */
 	struct trace_decision *was;
 	size_t n_was;
-	struct trace_decision now[2 * LOOP_KNOBS_MAX];
-	struct loop_want now_want[2 * LOOP_KNOBS_MAX]; /* values that the decisions point at */
-	char now_old[2 * LOOP_KNOBS_MAX][CHOICE_LEN];
+	struct trace_decision *now; /* RECORDED_MAX of each */
+	struct loop_want *now_want; /* values that the decisions point at */
+	char (*now_old)[CHOICE_LEN];
 	size_t n_now;
 };
 

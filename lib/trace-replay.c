@@ -62,17 +62,15 @@ static void describe_cause(const struct replay *r, const struct loop_want *w, st
 	d->refault_per_sec = rounded(w->cause->ctl.refault_per_sec);
 }
 
-static bool apply_one(struct replay *r, const struct loop_want *w, const json_t *not_written)
+/* @stands is what the file holds in the replay's world. */
+static bool change(struct replay *r, const struct loop_want *w, char stands[CHOICE_LEN])
 {
-	struct knob *k = find_knob(r, w->path);
 	struct trace_decision *d = &r->now[r->n_now];
 
-	if (!k || !strcmp(k->replayed, w->value))
+	if (r->n_now == RECORDED_MAX)
 		return false;
-	snprintf(r->now_old[r->n_now], sizeof(r->now_old[r->n_now]), "%s", k->replayed);
-	snprintf(k->replayed, sizeof(k->replayed), "%s", w->value);
-	if (!r->override && unwritten(not_written, w->path))
-		return false;
+	memcpy(r->now_old[r->n_now], stands, CHOICE_LEN);
+	memcpy(stands, w->value, CHOICE_LEN);
 	r->now_want[r->n_now] = *w;
 	*d = (struct trace_decision){
 		.now_usec = r->loop->now_usec,
@@ -87,6 +85,36 @@ static bool apply_one(struct replay *r, const struct loop_want *w, const json_t 
 	describe_cause(r, w, d);
 	r->n_now++;
 	return true;
+}
+
+static bool apply_one(struct replay *r, const struct loop_want *w, const json_t *not_written)
+{
+	struct knob *k = find_knob(r, w->path);
+
+	if (!k || !strcmp(k->replayed, w->value))
+		return false;
+	if (!r->override && unwritten(not_written, w->path)) {
+		memcpy(k->replayed, w->value, CHOICE_LEN);
+		return false;
+	}
+	return change(r, w, k->replayed);
+}
+
+/* A group's own files. */
+static bool apply_own(struct replay *r, struct loop_group *g)
+{
+	bool any = false;
+
+	for (unsigned f = 0; f < OWN_FILES && own_differs(&g->own); f++) {
+		struct loop_want w = { .reason = g->own.reason[f], .cause = g };
+
+		if (!strcmp(g->own.want[f], g->own.stands[f]))
+			continue;
+		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
+		memcpy(w.value, g->own.want[f], CHOICE_LEN);
+		any |= change(r, &w, g->own.stands[f]);
+	}
+	return any;
 }
 
 /* A file that the loop no longer wants to steer gets its baseline back. */
@@ -113,6 +141,9 @@ static void apply(struct replay *r, const json_t *not_written)
 		any |= give_back(r, &r->knobs[i], not_written);
 	if (any)
 		loop_applied(r->loop, r->loop->now_usec);
+	for (size_t i = 0; i < r->loop->n_groups; i++)
+		if (apply_own(r, r->loop->groups[i]))
+			loop_group_applied(r->loop, r->loop->groups[i], r->loop->now_usec);
 }
 
 bool replay_same(const struct trace_decision *a, const struct trace_decision *b)
@@ -445,6 +476,9 @@ static void replay_free(struct replay *r)
 	json_decref(r->recorded_json);
 	json_decref(r->header_json);
 	free(r->was);
+	free(r->now);
+	free(r->now_want);
+	free(r->now_old);
 	trace_reader_free(r->reader);
 	free(r);
 }
@@ -465,7 +499,10 @@ int replay_run(FILE *f, const struct config *config, replay_fn fn, void *userdat
 		r->reader = trace_reader_new(f);
 		r->recorded_json = json_array();
 		r->was = calloc(RECORDED_MAX, sizeof(*r->was));
-		if (r->reader && r->recorded_json && r->was)
+		r->now = calloc(RECORDED_MAX, sizeof(*r->now));
+		r->now_want = calloc(RECORDED_MAX, sizeof(*r->now_want));
+		r->now_old = calloc(RECORDED_MAX, sizeof(*r->now_old));
+		if (r->reader && r->recorded_json && r->was && r->now && r->now_want && r->now_old)
 			e = run_file(r);
 	}
 	if (e == 0)

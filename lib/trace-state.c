@@ -69,6 +69,18 @@ static const struct trace_field controller_fields[] = {
 	C(FIELD_REAL, refault_per_sec, 0),
 	C(FIELD_REAL, majfault_per_sec, 0),
 	C(FIELD_REAL, amplification, 0),
+	C(FIELD_UINT, gate.state, GATE_OPEN),
+	C(FIELD_REASON, gate.reason, 0),
+	C(FIELD_VALUE, gate.since_usec, 0),
+	C(FIELD_VALUE, gate.hold_usec, 0),
+	C(FIELD_VALUE, gate.hold_until_usec, 0),
+	C(FIELD_VALUE, gate.scanned_pages, 0),
+	C(FIELD_VALUE, gate.young_pages, 0),
+	C(FIELD_BOOL, gate.scattered, 0),
+	C(FIELD_REAL, gate.density, 0),
+	C(FIELD_VALUE, gate.density_usec, 0),
+	C(FIELD_REAL, gate.refused_per_sec, 0),
+	C(FIELD_VALUE, footprint_bytes, 0),
 };
 
 #define W(type, member, limit) M(ctl_wish, type, member, limit)
@@ -82,6 +94,8 @@ static const struct trace_field wish_fields[] = {
 	W(FIELD_REAL, harm_usec_per_sec, 0),
 	W(FIELD_REAL, benefit_usec_per_sec, 0),
 	W(FIELD_REASON, reason, 0),
+	W(FIELD_BOOL, gate_open, 0),
+	W(FIELD_REASON, gate_reason, 0),
 };
 
 #define D(type, member) M(memcg_delta, type, member, 0)
@@ -104,6 +118,16 @@ static const struct trace_field delta_fields[] = {
 	D(FIELD_VALUE, d_thp_collapse_alloc),
 	D(FIELD_VALUE, d_swpout_fallback),
 	D(FIELD_VALUE, d_swap_fail),
+	D(FIELD_VALUE, d_pswpin),
+	D(FIELD_VALUE, d_pswpout),
+	D(FIELD_VALUE, d_thp_scanned),
+	D(FIELD_VALUE, d_thp_young),
+	D(FIELD_VALUE, d_split_avoided),
+	D(FIELD_VALUE, d_size_limited),
+	D(FIELD_VALUE, d_margin_anon),
+	D(FIELD_VALUE, d_margin_swpin),
+	D(FIELD_VALUE, d_margin_shmem),
+	D(FIELD_VALUE, d_margin_collapse),
 	D(FIELD_VALUE, d_usage_usec),
 	D(FIELD_VALUE, d_user_usec),
 	D(FIELD_VALUE, d_system_usec),
@@ -180,6 +204,9 @@ static json_t *group_json(const struct loop_group *g)
 			  fields_json(controller_fields, ELEMENTSOF(controller_fields), &g->ctl)) &&
 		  trace_put(j, "wish", fields_json(wish_fields, ELEMENTSOF(wish_fields), &g->wish));
 
+	if (ok && g->own.present)
+		ok = trace_put(j, "own", trace_own_json(&g->own)) &&
+		     trace_put(j, "changes_usec", trace_rate_json(&g->rate));
 	if (ok && g->policy)
 		ok = trace_put(j, "policy", trace_bytes_json(g->policy->name));
 	if (ok && g->has_prev)
@@ -231,19 +258,16 @@ static json_t *wants_json(const struct loop *l)
 
 json_t *trace_state_json(const struct loop *l, uint64_t decisions)
 {
-	json_t *j = json_object(), *groups = json_array(), *sizes = json_array(),
-	       *changes = json_array();
+	json_t *j = json_object(), *groups = json_array(), *sizes = json_array();
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < l->n_groups && i < TRACE_GROUPS_MAX; i++)
 		ok = json_array_append_new(groups, group_json(l->groups[i])) == 0;
 	for (unsigned i = 0; ok && i < l->plan.n_sizes; i++)
 		ok = json_array_append_new(sizes, size_json(l, i)) == 0;
-	for (unsigned i = 0; ok && i < l->n_changes; i++)
-		ok = json_array_append_new(changes, json_integer((json_int_t)l->changes[i])) == 0;
 	ok &= trace_put(j, "groups", groups);
 	ok &= trace_put(j, "sizes", sizes);
-	ok &= trace_put(j, "changes_usec", changes);
+	ok &= trace_put(j, "changes_usec", trace_rate_json(&l->rate));
 	ok = ok && trace_put(j, "now_usec", json_integer((json_int_t)l->now_usec)) &&
 	     trace_put(j, "arbiter",
 		     fields_json(global_fields, ELEMENTSOF(global_fields), &l->arbiter)) &&
@@ -277,7 +301,7 @@ static int get_group(const json_t *j, const struct source *s)
 {
 	static const char what[] = "state: group";
 	const char *path, *policy;
-	json_t *ctl, *wish, *sample, *delta;
+	json_t *ctl, *wish, *sample, *delta, *own;
 	struct loop_group *g;
 	uint64_t id;
 
@@ -289,6 +313,7 @@ static int get_group(const json_t *j, const struct source *s)
 		trace_get_container(j, what, "controller", JSON_OBJECT, true, &ctl, s->why) < 0 ||
 		trace_get_container(j, what, "wish", JSON_OBJECT, true, &wish, s->why) < 0 ||
 		trace_get_container(j, what, "sample", JSON_OBJECT, false, &sample, s->why) < 0 ||
+		trace_get_container(j, what, "own", JSON_OBJECT, false, &own, s->why) < 0 ||
 		trace_get_container(j, what, "delta", JSON_OBJECT, false, &delta, s->why) < 0)
 		return -EBADMSG;
 	g = s->group_new(s->l, id, path, policy, s->userdata);
@@ -301,6 +326,10 @@ static int get_group(const json_t *j, const struct source *s)
 	if (delta && trace_fields_get(delta, what, delta_fields, ELEMENTSOF(delta_fields), &g->delta,
 			     s->why) < 0)
 		return -EBADMSG;
+	if (own && (trace_own_get(own, &g->own, s->why) < 0 ||
+			   trace_rate_get(j, what, false, &g->rate, s->why) < 0))
+		return -EBADMSG;
+	g->own.present = own && s->l->config->per_group;
 	g->has_prev = sample != NULL;
 	if (sample && trace_memcg_get(sample, &g->prev, s->why) < 0)
 		return -EBADMSG;
@@ -402,27 +431,6 @@ static int get_wants(const json_t *j, const struct source *s)
 	return 0;
 }
 
-static int get_changes(const json_t *j, const struct source *s)
-{
-	json_t *changes, *v;
-	uint64_t last = 0;
-	size_t i;
-
-	if (trace_get_container(j, "state", "changes_usec", JSON_ARRAY, true, &changes, s->why) < 0)
-		return -EBADMSG;
-	if (json_array_size(changes) > s->l->size_changes)
-		return trace_fault(s->why, "state: more changes than the configuration allows in an hour");
-	json_array_foreach(changes, i, v)
-	{
-		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-			(uint64_t)json_integer_value(v) < last)
-			return trace_fault(s->why, "state: changes_usec are not times in their order");
-		last = (uint64_t)json_integer_value(v);
-		s->l->changes[s->l->n_changes++] = last;
-	}
-	return 0;
-}
-
 int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, void *userdata,
 	uint64_t *ret_decisions, struct trace_why *why)
 {
@@ -435,7 +443,8 @@ int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, v
 		trace_get_value(j, "state", "decisions", true, ret_decisions, why) < 0 ||
 		trace_get_container(j, "state", "groups", JSON_ARRAY, true, &groups, why) < 0 ||
 		trace_get_container(j, "state", "sizes", JSON_ARRAY, true, &sizes, why) < 0 ||
-		get_rules(j, &s) < 0 || get_arbiter(j, &s) < 0 || get_wants(j, &s) < 0 || get_changes(j, &s) < 0)
+		get_rules(j, &s) < 0 || get_arbiter(j, &s) < 0 || get_wants(j, &s) < 0 ||
+		trace_rate_get(j, "state", true, &l->rate, why) < 0)
 		return -EBADMSG;
 	if (json_array_size(groups) > TRACE_GROUPS_MAX)
 		return trace_fault(why, "state: more than %d groups", TRACE_GROUPS_MAX);

@@ -69,6 +69,16 @@ static const struct trace_field memcg_fields[] = {
 	V(memcg_sample, thp_collapse_alloc),
 	V(memcg_sample, thp_swpout_fallback),
 	V(memcg_sample, swapcached),
+	V(memcg_sample, pswpin),
+	V(memcg_sample, pswpout),
+	V(memcg_sample, thp_scanned),
+	V(memcg_sample, thp_young),
+	V(memcg_sample, thp_split_avoided),
+	V(memcg_sample, thp_size_limited),
+	V(memcg_sample, margin_anon),
+	V(memcg_sample, margin_swpin),
+	V(memcg_sample, margin_shmem),
+	V(memcg_sample, margin_collapse),
 	V(memcg_sample, usage_usec),
 	V(memcg_sample, user_usec),
 	V(memcg_sample, system_usec),
@@ -104,6 +114,7 @@ static const struct trace_field stats_fields[] = {
 	V(thp_stats, anon_fault_alloc),
 	V(thp_stats, anon_fault_fallback),
 	V(thp_stats, anon_fault_fallback_charge),
+	V(thp_stats, anon_fault_fallback_margin),
 	V(thp_stats, swpin),
 	V(thp_stats, swpin_fallback),
 	V(thp_stats, swpout),
@@ -431,7 +442,7 @@ int trace_header_get(const json_t *j, struct trace_header *ret, struct trace_why
 static int get_group(const json_t *j, struct trace_group *g, struct trace_why *why)
 {
 	static const char what[] = "group";
-	json_t *first, *sample;
+	json_t *first, *sample, *own;
 
 	if (!json_is_object(j))
 		return trace_fault(why, "groups: not an object");
@@ -442,10 +453,14 @@ static int get_group(const json_t *j, struct trace_group *g, struct trace_why *w
 		trace_get_bool(j, what, "gone", &g->gone, why) < 0 ||
 		trace_get_value(j, what, "added_usec", false, &g->added_usec, why) < 0 ||
 		trace_get_container(j, what, "first", JSON_OBJECT, false, &first, why) < 0 ||
+		trace_get_container(j, what, "own", JSON_OBJECT, false, &own, why) < 0 ||
 		trace_get_container(j, what, "sample", JSON_OBJECT, false, &sample, why) < 0)
 		return -EBADMSG;
 	g->has_first = first != NULL;
 	g->has_sample = sample != NULL;
+	g->has_own = own != NULL;
+	if (own && trace_own_get(own, &g->own, why) < 0)
+		return -EBADMSG;
 	if (first && trace_memcg_get(first, &g->first, why) < 0)
 		return -EBADMSG;
 	return sample ? trace_memcg_get(sample, &g->sample, why) : 0;

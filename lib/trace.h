@@ -91,7 +91,8 @@ struct trace_group {
 	const char *path, *policy; /* policy NULL = the defaults */
 	bool late;	     /* came during the tick */
 	uint64_t added_usec; /* absent unless its controller has not stepped yet */
-	bool has_first, has_sample;
+	bool has_first, has_sample, has_own;
+	struct own own;      /* base, stands, want */
 	bool gone;	    /* vanished during the tick */
 	struct memcg_sample first; /* the look that set its start */
 	struct memcg_sample sample;
@@ -151,6 +152,15 @@ json_t *trace_bytes_json(const char *s);
 const char *trace_tree_value(const struct thp_tree *t, const char *path, char *buf);
 
 /* ---- the loop's memory (trace-state.c) --------------------------------- */
+
+/* A group's own files: what stood there, stands there and was wanted last. Reading
+ * leaves @o untouched on a fault (-EBADMSG). */
+json_t *trace_own_json(const struct own *o);
+int trace_own_get(const json_t *j, struct own *o, struct trace_why *why);
+/* "changes_usec": the times of the last changes. -EBADMSG when they are not that or too many. */
+json_t *trace_rate_json(const struct rate *r);
+int trace_rate_get(const json_t *object, const char *what, bool required, struct rate *r,
+	struct trace_why *why);
 
 /* Everything that decides about the next tick: controllers, holds, caps, vetoes,
  * rates, samples to take differences from. At most TRACE_GROUPS_MAX groups. */

@@ -220,7 +220,7 @@ static void retire(struct state *s, uint64_t now_usec)
 		struct loop_group *g = s->loop->groups[i];
 		struct node *n = g->owner;
 
-		if (now_usec < n->engaged_until_usec || !loop_group_idle(g))
+		if (now_usec < n->engaged_until_usec || !loop_group_idle(s->loop, g))
 			continue;
 		loop_group_remove(s->loop, g);
 		n->group = NULL;

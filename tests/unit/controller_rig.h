@@ -45,7 +45,8 @@ static inline void rig_start(struct rig *r, const struct thp_tree *tree, const c
 		.pmd_nr = r->plan.pmd_nr,
 		.host_available_bytes = 8 * GIB,
 		.host_total_bytes = 16 * GIB,
-		.may_probe = true};
+		.may_probe = true,
+		.may_raise = true};
 	r->prev = r->s;
 }
 

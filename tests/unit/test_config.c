@@ -154,7 +154,7 @@ static const struct {
 	{P "Nice=5\n",
 		"3: unknown key 'Nice' in [Policy], which takes Match, Controlled, Weight, "
 		"MinSize, MaxSize, Protect, MaxPtesNone, PressureHigh, PressureLow, DropGain, "
-		"Hold, Settle, MaxChangesPerHour"},
+		"Hold, Settle, Density, SmallGroup, MaxChangesPerHour"},
 	{"[Deamon]\n", "1: unknown section [Deamon]; did you mean [Daemon]?"},
 	{"[daemon]\nInterval=1s\n", "1: unknown section [daemon]; did you mean [Daemon]?"},
 	{"[ Daemon]\n", "1: unknown section [ Daemon]; there are [Daemon], [Limits], [Controller], "

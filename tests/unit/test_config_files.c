@@ -220,7 +220,7 @@ static void test_faults_of_all_files_in_one_pass(void **state)
 		"(a number alone is seconds)\n"
 		"/" USR "a.conf:2: Defrag=2: write yes or no\n"
 		"/" ETC "b.conf:4: unknown key 'Foo' in [Controller], which takes PressureHigh, "
-		"PressureLow, DropGain, Hold, Settle, MaxChangesPerHour\n"
+		"PressureLow, DropGain, Hold, Settle, Density, SmallGroup, MaxChangesPerHour\n"
 		"/" ETC
 		"b.conf:3: PressureLow (9%) is above PressureHigh (8%); lower the one or raise "
 		"the other\n"

@@ -266,6 +266,21 @@ static void test_a24_charges_do_not_count(void **state)
 	expect_no_cap_but(&w, 0);
 }
 
+/* Nor do attempts that our kernel's gate does not even make. */
+static void test_margin_does_not_count(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_start(&w);
+	for (int i = 0; i < 12; i++) {
+		attempts(&w, 64, 20, 980);
+		stats(&w, 64)->anon_fault_fallback_margin += 980;
+		tick(&w);
+	}
+	expect_no_cap_but(&w, 0);
+}
+
 static void test_absent_statistics(void **state)
 {
 	struct world w;
@@ -431,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_a24_no_attempts_is_no_data),
 		cmocka_unit_test(test_a24_back_off),
 		cmocka_unit_test(test_a24_charges_do_not_count),
+		cmocka_unit_test(test_margin_does_not_count),
 		cmocka_unit_test(test_absent_statistics),
 		cmocka_unit_test(test_a26_swap),
 		cmocka_unit_test(test_c15_swap_comes_and_goes),

@@ -428,7 +428,7 @@ static void hammer(unsigned n_groups, const struct thp_tree *t, uint64_t seed, u
 	for (unsigned i = 0, first = 0; i < r.decisions; i++) {
 		while (r.decided_usec[i] - r.decided_usec[first] >= 60 * SEC)
 			first++;
-		if (i - first + 1 > LOOP_CHANGES_PER_MINUTE)
+		if (i - first + 1 > RATE_PER_MINUTE)
 			fail_msg("%u groups, seed %lu, dwell %u: %u decisions in the minute before second %lu",
 				n_groups, (unsigned long)seed, dwell, i - first + 1,
 				(unsigned long)(r.decided_usec[i] / SEC - 1000));

@@ -37,8 +37,8 @@ static void test_reconfigure_keeps_what_was_learned(void **state)
 				assert_string_equal(r.loop->wants[k].value, "never");
 		lrig_tick(&r);
 	}
-	assert_int_equal(r.loop->size_changes, 7);
-	assert_int_equal(r.loop->n_changes, 1);
+	assert_int_equal(r.loop->rate.size, 7);
+	assert_int_equal(r.loop->rate.n, 1);
 	assert_string_equal(size_value(&r, 32), "");
 	for (int i = 0; i < 300; i++) {
 		sample_quiet(s);
@@ -199,18 +199,18 @@ static void test_idle_and_wake(void **state)
 	s = lrig_add(&r, "g", 256 * MIB);
 	for (int i = 0; i < 3; i++)
 		lrig_tick(&r);
-	assert_true(loop_group_idle(r.group[0]));
+	assert_true(loop_group_idle(r.loop, r.group[0]));
 	for (int i = 0; i < 5; i++) {
 		sample_thrash(s);
 		lrig_tick(&r);
 	}
-	assert_false(loop_group_idle(r.group[0]));
+	assert_false(loop_group_idle(r.loop, r.group[0]));
 	assert_int_equal(loop_wake_usec(r.loop), 0);
 	for (int i = 0; i < 400; i++) {
 		sample_quiet(s);
 		lrig_tick(&r);
 	}
-	assert_true(loop_group_idle(r.group[0]));
+	assert_true(loop_group_idle(r.loop, r.group[0]));
 	assert_int_equal(loop_wake_usec(r.loop), VALUE_ABSENT);
 	lrig_stop(&r);
 }

@@ -211,19 +211,24 @@ static void test_state_is_complete(void **state)
 {
 	(void)state;
 #if __SIZEOF_POINTER__ == 8
-	assert_int_equal(sizeof(struct controller), 352);
-	assert_int_equal(sizeof(struct ctl_wish), 40);
+	assert_int_equal(sizeof(struct controller), 440);
+	assert_int_equal(sizeof(struct ctl_wish), 48);
 	assert_int_equal(sizeof(struct arbiter_size), 56);
 	assert_int_equal(sizeof(struct hostrules_size), 40);
 	assert_int_equal(sizeof(struct hostrules) - sizeof(struct host_sample) -
 				 THP_SIZES_MAX * (sizeof(struct thp_stats) + sizeof(struct hostrules_size)),
 		88);
-	assert_int_equal(sizeof(struct memcg_delta), 208);
+	assert_int_equal(sizeof(struct memcg_delta), 288);
 	assert_int_equal(sizeof(struct arbiter) - sizeof(((struct arbiter *)0)->size), 88);
 	assert_int_equal(sizeof(struct loop_group) - sizeof(struct controller) - sizeof(struct ctl_wish) -
-				 sizeof(struct memcg_delta) - sizeof(struct memcg_sample), 56);
+				 sizeof(struct memcg_delta) - sizeof(struct memcg_sample) -
+				 sizeof(struct own) - sizeof(struct rate),
+		52);
+	assert_int_equal(sizeof(struct own), 196);
+	assert_int_equal(sizeof(struct rate), 24);
 	assert_int_equal(sizeof(struct loop) - sizeof(struct plan) - sizeof(struct hostrules) -
-				 sizeof(struct arbiter) - sizeof(((struct loop *)0)->wants), 112);
+				 sizeof(struct arbiter) - sizeof(((struct loop *)0)->wants) - sizeof(struct rate),
+		96);
 	assert_int_equal(sizeof(struct hostrules_input), 48);
 #endif
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "own.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const own_file_name[OWN_FILES] = {
+	[OWN_MAX_SIZE] = "memory.thp.max_size",
+	[OWN_MAX_PTES_NONE] = "memory.thp.max_ptes_none",
+	[OWN_MARGIN] = "memory.thp.margin",
+};
+
+/* The word for "no value of its own", which no number exceeds. */
+static const char *const unbounded[OWN_FILES] = { "max", "inherit", "inherit" };
+
+static uint64_t number_of(enum own_file f, const char *value)
+{
+	uint64_t v;
+
+	if (!strcmp(value, unbounded[f]))
+		return VALUE_MAX;
+	return parse_u64(value, &v) == 0 ? v : VALUE_ABSENT;
+}
+
+bool own_value_valid(enum own_file f, const char *value)
+{
+	return value_known(number_of(f, value)) || !strcmp(value, unbounded[f]) ||
+	       (f == OWN_MARGIN && !strcmp(value, "auto"));
+}
+
+static void want(struct own *o, enum own_file f, const char *value, enum reason r)
+{
+	if (!*o->base[f])
+		value = "";
+	snprintf(o->want[f], OWN_VALUE_LEN, "%.19s", value);
+	o->reason[f] = r;
+}
+
+/* @v where it is below the start value, else the start value. */
+static void want_below(struct own *o, enum own_file f, uint64_t v, enum reason r)
+{
+	char text[24];
+
+	if (v >= number_of(f, o->base[f])) {
+		want(o, f, o->base[f], r);
+		return;
+	}
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	want(o, f, text, r);
+}
+
+static void decide_ptes(struct own *o, const struct plan *p, const struct ctl_wish *w,
+	uint64_t ptes_max)
+{
+	uint64_t v = w->ptes == CTL_PTES_FULL ? 0 : w->ptes == CTL_PTES_RECENT ? p->ptes_recent : VALUE_MAX;
+	enum reason r = w->ptes == CTL_PTES_FULL     ? REASON_NEAR_FULL :
+			w->ptes == CTL_PTES_RECENT ? REASON_RECENT_PRESSURE : REASON_START_VALUES;
+
+	if (w->reason == REASON_KHUGEPAGED_BLOAT && !v)
+		r = REASON_KHUGEPAGED_BLOAT;
+	if (value_known(ptes_max) && ptes_max < v) {
+		v = p->ptes_two_values ? 0 : ptes_max;
+		r = REASON_POLICY_LIMIT;
+	}
+	/* The kernel takes the smaller of this and the global value anyway. */
+	if (!value_known(p->ptes_base) || v >= p->ptes_base)
+		v = VALUE_MAX;
+	want_below(o, OWN_MAX_PTES_NONE, v, r);
+}
+
+void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w, uint64_t ptes_max)
+{
+	uint64_t kb = w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
+
+	want_below(o, OWN_MAX_SIZE, w->rung == plan_top(p) ? VALUE_MAX : kb * 1024, w->reason);
+	decide_ptes(o, p, w, ptes_max);
+	if (w->gate_open && !strcmp(o->base[OWN_MARGIN], unbounded[OWN_MARGIN]))
+		want(o, OWN_MARGIN, "0", w->gate_reason);
+	else
+		want(o, OWN_MARGIN, o->base[OWN_MARGIN], w->gate_reason);
+}
+
+bool own_differs(const struct own *o)
+{
+	for (unsigned f = 0; o->present && f < OWN_FILES; f++)
+		if (strcmp(o->want[f], o->stands[f]) != 0)
+			return true;
+	return false;
+}
+
+/* An open gate lets larger folios in, as a larger max_size does. */
+static bool goes_up(const struct own *o, enum own_file f)
+{
+	if (f == OWN_MARGIN)
+		return !strcmp(o->want[f], "0") && strcmp(o->stands[f], "0") != 0;
+	return number_of(f, o->want[f]) > number_of(f, o->stands[f]);
+}
+
+void own_hold_back(struct own *o)
+{
+	for (unsigned f = 0; f < OWN_FILES; f++) {
+		if (!goes_up(o, f))
+			continue;
+		memcpy(o->want[f], o->stands[f], OWN_VALUE_LEN);
+		o->reason[f] = REASON_RATE_LIMITED;
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A group's own files (memory.thp.*, see kernel-patches/): what stood there
+ * before mthpd, what stands there now, and what is wanted. On a kernel that has
+ * them no group decides for another: each gets its own largest folio,
+ * max_ptes_none and margin, and the arbiter only hears what stays global.
+ * Called by loop.c; turns a wish into three values, never above what stood there
+ * at the start, and knows nothing of pressure.
+ */
+#ifndef MTHPD_OWN_H
+#define MTHPD_OWN_H
+
+#include "controller.h"
+
+enum own_file { OWN_MAX_SIZE, OWN_MAX_PTES_NONE, OWN_MARGIN, OWN_FILES };
+/* "memory.thp.max_size" and so on. */
+extern const char *const own_file_name[OWN_FILES];
+
+#define OWN_VALUE_LEN CHOICE_LEN
+
+struct own {
+	bool present; /* the group has the files, and they may be steered */
+	/* "" = no such file, or not understood: never wanted otherwise */
+	char base[OWN_FILES][OWN_VALUE_LEN];
+	char stands[OWN_FILES][OWN_VALUE_LEN]; /* as far as we know */
+	char want[OWN_FILES][OWN_VALUE_LEN];
+	enum reason reason[OWN_FILES];
+};
+
+/* Is @value one that the file could hold? max_size: max or bytes; max_ptes_none: inherit
+ * or a number; margin: inherit, auto or a number of pages. */
+bool own_value_valid(enum own_file f, const char *value);
+
+/* What the wish comes to in this group's files. @ptes_max: of the policy, VALUE_ABSENT =
+ * none. A file whose start value an administrator has chosen is only narrowed:
+ * max_size and max_ptes_none below it, margin not at all. */
+void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w, uint64_t ptes_max);
+/* Some value that is wanted does not stand. */
+bool own_differs(const struct own *o);
+/* No larger folios for now: what would go up stays as it stands. */
+void own_hold_back(struct own *o);
+
+#endif

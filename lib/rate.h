@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How often something may change: never more than RATE_PER_MINUTE decisions in a
+ * minute, and a bound per hour for those that go up. One of these stands behind
+ * the global switches, one behind each group that has files of its own. Called
+ * by loop.c; keeps the times of the last decisions, nothing else.
+ */
+#ifndef MTHPD_RATE_H
+#define MTHPD_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Never more decisions than this in a minute, whatever MaxChangesPerHour says. */
+#define RATE_PER_MINUTE 6
+
+struct rate {
+	uint64_t *times; /* newest last */
+	unsigned n, size;
+	unsigned per_hour; /* 1..3600 */
+};
+
+/* Sets the hourly bound and makes room for it; the newest times are kept. 0 or -ENOMEM
+ * (nothing changed). */
+int rate_set(struct rate *r, unsigned per_hour);
+void rate_done(struct rate *r);
+void rate_note(struct rate *r, uint64_t now_usec);
+/* May anything change now? */
+bool rate_may_change(const struct rate *r, uint64_t now_usec);
+/* May something go up? The last change of a minute is kept for a way down. */
+bool rate_may_step_up(const struct rate *r, uint64_t now_usec);
+
+#endif

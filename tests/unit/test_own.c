@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Groups' own files: values from wishes (own), the margin gate, and the rate of change. */
+#include "loop_world.h"
+
+#define T0 (1000 * SEC)
+
+/* ---- values ------------------------------------------------------------ */
+
+static struct own own_of(const char *size, const char *ptes, const char *margin)
+{
+	struct own o = { .present = true };
+	const char *const v[OWN_FILES] = { size, ptes, margin };
+
+	for (unsigned f = 0; f < OWN_FILES; f++) {
+		snprintf(o.base[f], sizeof(o.base[f]), "%s", v[f]);
+		memcpy(o.stands[f], o.base[f], sizeof(o.base[f]));
+	}
+	return o;
+}
+
+static void expect_wants(const struct own *o, const char *size, const char *ptes, const char *margin)
+{
+	assert_string_equal(o->want[OWN_MAX_SIZE], size);
+	assert_string_equal(o->want[OWN_MAX_PTES_NONE], ptes);
+	assert_string_equal(o->want[OWN_MARGIN], margin);
+}
+
+static void test_values(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	struct own o = own_of("max", "inherit", "inherit");
+	struct ctl_wish w = { .rung = plan_top(&p) };
+
+	(void)state;
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	expect_wants(&o, "max", "inherit", "inherit");
+	assert_false(own_differs(&o));
+	w.rung = plan_rung_for(&p, 64);
+	w.ptes = CTL_PTES_RECENT;
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	expect_wants(&o, "65536", "409", "inherit");
+	assert_true(own_differs(&o));
+	w.rung = 0;
+	w.ptes = CTL_PTES_FULL;
+	w.gate_open = true;
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	expect_wants(&o, "4096", "0", "0");
+	/* A policy's own bound; the global value is the smaller one anyway from 511 on. */
+	w = (struct ctl_wish){ .rung = plan_top(&p) };
+	own_decide(&o, &p, &w, 64);
+	expect_wants(&o, "max", "64", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_PTES_NONE], REASON_POLICY_LIMIT);
+	own_decide(&o, &p, &w, 511);
+	expect_wants(&o, "max", "inherit", "inherit");
+}
+
+/* Never above what an administrator has chosen for the group; a margin of his stays. */
+static void test_start_values_bound(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	struct own o = own_of("65536", "100", "auto");
+	struct ctl_wish w = { .rung = plan_top(&p), .gate_open = true };
+
+	(void)state;
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	expect_wants(&o, "65536", "100", "auto");
+	w.rung = plan_rung_for(&p, 1024);
+	w.ptes = CTL_PTES_RECENT;
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	expect_wants(&o, "65536", "100", "auto");
+	w.rung = plan_rung_for(&p, 16);
+	own_decide(&o, &p, &w, 50);
+	expect_wants(&o, "16384", "50", "auto");
+	/* Files that are not there, or not understood, are not wanted otherwise. */
+	o = own_of("", "inherit", "");
+	own_decide(&o, &p, &w, 50);
+	expect_wants(&o, "", "50", "");
+}
+
+static void test_hold_back(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	struct own o = own_of("max", "inherit", "inherit");
+	struct ctl_wish w = { .rung = plan_top(&p), .gate_open = true, .ptes = CTL_PTES_FULL };
+
+	(void)state;
+	memcpy(o.stands[OWN_MAX_SIZE], "4096", 5);
+	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_hold_back(&o);
+	/* What goes up waits, what goes down does not. */
+	expect_wants(&o, "4096", "0", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_RATE_LIMITED);
+	assert_int_equal(o.reason[OWN_MARGIN], REASON_RATE_LIMITED);
+}
+
+static void test_valid(void **state)
+{
+	(void)state;
+	assert_true(own_value_valid(OWN_MAX_SIZE, "max"));
+	assert_true(own_value_valid(OWN_MAX_SIZE, "65536"));
+	assert_false(own_value_valid(OWN_MAX_SIZE, "inherit"));
+	assert_false(own_value_valid(OWN_MAX_SIZE, "-1"));
+	assert_true(own_value_valid(OWN_MAX_PTES_NONE, "inherit"));
+	assert_false(own_value_valid(OWN_MAX_PTES_NONE, "max"));
+	assert_true(own_value_valid(OWN_MARGIN, "auto"));
+	assert_false(own_value_valid(OWN_MAX_PTES_NONE, "auto"));
+	assert_false(own_value_valid(OWN_MARGIN, ""));
+}
+
+/* ---- the gate ---------------------------------------------------------- */
+
+struct gate_rig {
+	struct config *config;
+	struct gate g;
+	uint64_t now_usec;
+	struct memcg_delta d;
+};
+
+static void gate_start(struct gate_rig *r, const char *config)
+{
+	*r = (struct gate_rig){ .config = config_of(config), .now_usec = T0, .d = { .dt_usec = SEC } };
+	gate_init(&r->g, &r->config->controller);
+}
+
+/* One tick in which reclaim looked at @scanned pages and found @young in use, and of
+ * @swpin pages that came back @refused could have come as large folios. */
+static enum gate_state gate_tick(
+	struct gate_rig *r, uint64_t scanned, uint64_t young, uint64_t swpin, uint64_t refused)
+{
+	struct gate_input in = { .d = &r->d, .pressed = swpin > 100, .nearly_full = true,
+		.quiet = swpin == 0 && !r->d.d_pswpout, .may_probe = true };
+
+	r->d.d_thp_scanned = scanned;
+	r->d.d_thp_young = young;
+	r->d.d_pswpin = swpin;
+	r->d.d_margin_swpin = refused;
+	r->now_usec += SEC;
+	in.now_usec = r->now_usec;
+	gate_step(&r->g, &r->config->controller, &in);
+	return r->g.state;
+}
+
+/* Sequential: refusals, and with the gate open all of each folio is used. */
+static void test_gate_opens_for_dense(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	assert_int_equal(r.g.reason, REASON_GATE_PROBE);
+	assert_int_equal(gate_tick(&r, 1200, 1190, 1100, 0), GATE_TRIAL); /* one tick is too early */
+	assert_int_equal(gate_tick(&r, 1200, 1190, 1100, 0), GATE_OPEN);
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(gate_tick(&r, 1200, 1150, 1100, 0), GATE_OPEN);
+	/* The access changes: the first low reading shuts it. */
+	assert_int_equal(gate_tick(&r, 4500, 800, 960, 0), GATE_KERNEL);
+	assert_int_equal(r.g.reason, REASON_GATE_SHUT);
+	config_free(r.config);
+}
+
+/* Random touches: hardly any refusal, so no trial at all. */
+static void test_gate_stays_for_scattered(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(gate_tick(&r, 1600, 400, 770, 1), GATE_KERNEL);
+	assert_true(gate_density(&r.g, r.now_usec) > 0.24 && gate_density(&r.g, r.now_usec) < 0.26);
+	config_free(r.config);
+}
+
+/* A trial that shows little use ends at once; the next waits twice as long each time. */
+static void test_failed_trials_double_the_hold(void **state)
+{
+	struct gate_rig r;
+	unsigned trials = 0, open_ticks = 0;
+	uint64_t last = 0, gap, last_gap = 0;
+
+	(void)state;
+	gate_start(&r, "[Controller]\nHold=10s..80s\n");
+	for (int i = 0; i < 600; i++) {
+		enum gate_state was = r.g.state;
+		/* Refusals, and no reading while it is shut. */
+		enum gate_state is = was == GATE_KERNEL ? gate_tick(&r, 0, 0, 800, 80) :
+							  gate_tick(&r, 4500, 900, 960, 0);
+
+		open_ticks += is != GATE_KERNEL;
+		if (was != GATE_KERNEL || is != GATE_TRIAL)
+			continue;
+		trials++;
+		gap = last ? r.now_usec - last : 0;
+		assert_true(gap >= last_gap);
+		assert_true(!last || gap >= 10 * SEC);
+		last_gap = gap;
+		last = r.now_usec;
+	}
+	/* A low reading is believed for 30 s, so trials are no closer than that. */
+	assert_in_range(trials, 7, 12);
+	assert_int_equal(open_ticks, trials);
+	config_free(r.config);
+}
+
+/* Without samples a trial proves nothing: it ends with Settle='s longer time. */
+static void test_trial_without_samples_ends(void **state)
+{
+	struct gate_rig r;
+	int ticks = 1;
+
+	(void)state;
+	gate_start(&r, "[Controller]\nSettle=2s..12s\n");
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	while (gate_tick(&r, 10, 10, 800, 0) == GATE_TRIAL)
+		assert_true(++ticks < 20);
+	assert_int_equal(r.g.state, GATE_KERNEL);
+	assert_int_equal(ticks, 12);
+	config_free(r.config);
+}
+
+/* An overflowing fill is let through once; fresh memory reads as used whatever becomes of
+ * it, so that only what comes back from swap can keep the gate open. */
+static void test_fill_is_let_through_once(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	r.d.d_margin_anon = 15;
+	r.d.d_pswpout = 1000;
+	assert_int_equal(gate_tick(&r, 16000, 14400, 0, 0), GATE_KERNEL);
+	r.d.d_margin_anon = 16;
+	assert_int_equal(gate_tick(&r, 0, 0, 0, 0), GATE_TRIAL);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(gate_tick(&r, 16000, 16000, 0, 0), GATE_TRIAL);
+	assert_int_equal(gate_tick(&r, 11000, 900, 0, 0), GATE_KERNEL);
+	/* Not again, however long it lasts; swap-ins that could be large are another matter. */
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(gate_tick(&r, 0, 0, 0, 0), GATE_KERNEL);
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	assert_int_equal(gate_tick(&r, 2000, 2000, 800, 0), GATE_TRIAL);
+	assert_int_equal(gate_tick(&r, 2000, 2000, 800, 0), GATE_OPEN);
+	config_free(r.config);
+}
+
+static void test_gate_is_given_back_when_quiet(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	gate_tick(&r, 0, 0, 800, 48);
+	gate_tick(&r, 1200, 1200, 1100, 0);
+	assert_int_equal(gate_tick(&r, 1200, 1200, 1100, 0), GATE_OPEN);
+	for (int i = 0; i < 9; i++)
+		gate_tick(&r, 0, 0, 0, 0);
+	assert_int_equal(gate_tick(&r, 0, 0, 0, 0), GATE_KERNEL);
+	/* All forgotten when the memory is gone. */
+	r.g.hold_until_usec = VALUE_MAX;
+	gate_forget(&r.g, &r.config->controller, r.now_usec);
+	assert_true(gate_density(&r.g, r.now_usec) < 0);
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	config_free(r.config);
+}
+
+/* Density= moves both decisions. */
+static void test_density_key(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "[Controller]\nDensity=20%..30%\n");
+	gate_tick(&r, 0, 0, 800, 48);
+	gate_tick(&r, 1200, 360, 1100, 0);
+	assert_int_equal(gate_tick(&r, 1200, 360, 1100, 0), GATE_OPEN);
+	assert_int_equal(gate_tick(&r, 1200, 260, 1100, 0), GATE_OPEN);
+	assert_int_equal(gate_tick(&r, 1200, 230, 1100, 0), GATE_KERNEL);
+	config_free(r.config);
+}
+
+/* ---- rate -------------------------------------------------------------- */
+
+static void test_rate(void **state)
+{
+	struct rate r = { 0 };
+
+	(void)state;
+	assert_int_equal(rate_set(&r, 60), 0);
+	for (unsigned i = 0; i < RATE_PER_MINUTE - 1; i++) {
+		assert_true(rate_may_step_up(&r, T0 + i * SEC));
+		rate_note(&r, T0 + i * SEC);
+	}
+	/* The last of a minute is for a way down. */
+	assert_false(rate_may_step_up(&r, T0 + 6 * SEC));
+	assert_true(rate_may_change(&r, T0 + 6 * SEC));
+	rate_note(&r, T0 + 6 * SEC);
+	assert_false(rate_may_change(&r, T0 + 59 * SEC));
+	assert_true(rate_may_change(&r, T0 + 61 * SEC));
+	/* A smaller bound keeps the newest times. */
+	assert_int_equal(rate_set(&r, 2), 0);
+	assert_false(rate_may_step_up(&r, T0 + 600 * SEC));
+	assert_true(rate_may_step_up(&r, T0 + 3700 * SEC));
+	rate_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_start_values_bound),
+		cmocka_unit_test(test_hold_back),
+		cmocka_unit_test(test_valid),
+		cmocka_unit_test(test_gate_opens_for_dense),
+		cmocka_unit_test(test_gate_stays_for_scattered),
+		cmocka_unit_test(test_failed_trials_double_the_hold),
+		cmocka_unit_test(test_trial_without_samples_ends),
+		cmocka_unit_test(test_fill_is_let_through_once),
+		cmocka_unit_test(test_gate_is_given_back_when_quiet),
+		cmocka_unit_test(test_density_key),
+		cmocka_unit_test(test_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
