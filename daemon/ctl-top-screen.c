@@ -18,6 +18,8 @@
 #define SOME_COLUMNS (SOME_BAR + 6)
 #define FULL_COLUMNS (FULL_BAR + 6)
 #define OTHER_COLUMNS (6 + 1 + 5 + 1)
+/* "used of its large folios, in percent", where the kernel says so. */
+#define USED_COLUMNS 5
 #define REASON_COLUMNS 18
 #define NAME_COLUMNS_MIN 12
 #define NAME_COLUMNS_MAX 40
@@ -28,6 +30,7 @@
 struct screen {
 	FILE *f;
 	unsigned width, height, row; /* height 0: no end */
+	bool own; /* some group has files of its own: how much of its large folios is used */
 };
 
 enum attribute { PLAIN, BOLD, REVERSE };
@@ -277,7 +280,8 @@ static bool has_full(const struct screen *s)
 /* With the blank behind the name. */
 static unsigned name_columns(const struct screen *s)
 {
-	unsigned others = SOME_COLUMNS + (has_full(s) ? FULL_COLUMNS : 0) + OTHER_COLUMNS + REASON_COLUMNS;
+	unsigned others = SOME_COLUMNS + (has_full(s) ? FULL_COLUMNS : 0) + OTHER_COLUMNS + REASON_COLUMNS +
+			  (s->own ? USED_COLUMNS : 0);
 	unsigned left = s->width > others ? s->width - others : 0;
 
 	if (left < NAME_COLUMNS_MIN)
@@ -291,9 +295,21 @@ static const char *reason_of(const json_t *group)
 	return json_is_true(get(group, "clamped")) ? "clamped" : word(group, "reason");
 }
 
+/* " 87%", "" where no group has it. */
+static void used_of(const struct screen *s, const json_t *group, char *ret, size_t size)
+{
+	const json_t *density = get(get(group, "own"), "density");
+
+	*ret = '\0';
+	if (s->own && json_is_number(density))
+		snprintf(ret, size, "%3.0f%% ", json_number_value(density) * 100);
+	else if (s->own)
+		snprintf(ret, size, "   - ");
+}
+
 static void draw_group(struct screen *s, const json_t *group)
 {
-	char some[32], all[32], room[CTL_HUMAN_LEN], size[CTL_HUMAN_LEN], name[NAME_COLUMNS_MAX + 4];
+	char some[32], all[32], used[16], room[CTL_HUMAN_LEN], size[CTL_HUMAN_LEN], name[NAME_COLUMNS_MAX + 4];
 	unsigned columns = name_columns(s) - 1;
 	bool sentence = s->width > WIDTH_SENTENCE && !json_is_true(get(group, "clamped"));
 
@@ -301,16 +317,17 @@ static void draw_group(struct screen *s, const json_t *group)
 	bar(get(group, "full"), FULL_BAR, all);
 	ctl_human_bytes(get(group, "margin_bytes"), room);
 	size_of(group, size);
+	used_of(s, group, used, sizeof(used));
 	name_of(group, columns, name, sizeof(name));
-	put(s, hurts(group) ? BOLD : PLAIN, "%-*s %s %s%s%6.6s %5.5s %s%s%s", (int)columns, name, some,
-		has_full(s) ? all : "", has_full(s) ? " " : "", room, size, reason_of(group), sentence ? ": " : "",
+	put(s, hurts(group) ? BOLD : PLAIN, "%-*s %s %s%s%6.6s %5.5s %s%s%s%s", (int)columns, name, some,
+		has_full(s) ? all : "", has_full(s) ? " " : "", room, size, used, reason_of(group), sentence ? ": " : "",
 		sentence ? word(group, "reason_text") : "");
 }
 
 static void draw_groups(struct screen *s, const struct row *groups, size_t n, size_t first, size_t rows)
 {
-	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
-		has_full(s) ? FULL_COLUMNS : 0, has_full(s) ? "FULL" : "", "MARGIN", "SIZE", "REASON");
+	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s%s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
+		has_full(s) ? FULL_COLUMNS : 0, has_full(s) ? "FULL" : "", "MARGIN", "SIZE", s->own ? "USED " : "", "REASON");
 	for (size_t i = first; i < n && i < first + rows; i++)
 		draw_group(s, groups[i].group);
 	if (n == 0)
@@ -348,6 +365,9 @@ size_t top_draw(FILE *f, const json_t *status, struct top_view *v, size_t *ret_g
 	bool live = v->height > 0;
 	size_t n, rows;
 	struct row *groups = sorted_groups(status, v, &n);
+
+	for (size_t i = 0; i < n && !s.own; i++)
+		s.own = json_is_object(get(groups[i].group, "own"));
 
 	if (live)
 		fputs("\033[H", f);

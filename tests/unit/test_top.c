@@ -212,6 +212,32 @@ static void test_any_shape(void **state)
 		}
 }
 
+/* A kernel with files for each group: how much of its large folios is used, and the
+ * gate in the reason. */
+static void test_own(void **state)
+{
+	static const char status[] =
+		"{\"cgroups\":[{\"path\":\"a\",\"max_size_kb\":64,\"reason\":\"gate-open\","
+		"\"own\":{\"gate\":\"open\",\"density\":0.987}},"
+		"{\"path\":\"b\",\"max_size_kb\":64,\"reason\":\"start-values\",\"own\":{\"density\":null}},"
+		"{\"path\":\"c\",\"max_size_kb\":0,\"reason\":\"oom-kill\",\"own\":null}]}";
+	struct top_view v = paper();
+	char *text = draw(status, &v);
+
+	(void)state;
+	assert_non_null(strstr(text, " SIZE USED REASON"));
+	assert_non_null(strstr(text, "   64K  99% gate-open"));
+	assert_non_null(strstr(text, "   64K    - start-values"));
+	assert_non_null(strstr(text, "  none    - oom-kill"));
+	free(text);
+	for (unsigned width = 1; width < 200; width += 13) {
+		v = (struct top_view){.width = width, .height = 24, .max_groups = SIZE_MAX};
+		text = draw(status, &v);
+		assert_int_equal(check_screen(text, width), 24);
+		free(text);
+	}
+}
+
 static void test_many_sizes(void **state)
 {
 	struct top_view v = {.width = 80, .height = 24, .max_groups = SIZE_MAX};
@@ -243,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_all_sizes_of_terminals),
 		cmocka_unit_test(test_max_groups),
 		cmocka_unit_test(test_any_shape),
+		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_many_sizes),
 	};
 
