@@ -280,13 +280,13 @@ static bool has_full(const struct screen *s)
 /* With the blank behind the name. */
 static unsigned name_columns(const struct screen *s)
 {
-	unsigned others = SOME_COLUMNS + (has_full(s) ? FULL_COLUMNS : 0) + OTHER_COLUMNS + REASON_COLUMNS +
-			  (s->own ? USED_COLUMNS : 0);
-	unsigned left = s->width > others ? s->width - others : 0;
+	unsigned others = SOME_COLUMNS + (has_full(s) ? FULL_COLUMNS : 0) + OTHER_COLUMNS + REASON_COLUMNS;
 
-	if (left < NAME_COLUMNS_MIN)
+	if (s->own)
+		others += USED_COLUMNS;
+	if (s->width <= others + NAME_COLUMNS_MIN)
 		return NAME_COLUMNS_MIN;
-	return left > NAME_COLUMNS_MAX ? NAME_COLUMNS_MAX : left;
+	return s->width - others > NAME_COLUMNS_MAX ? NAME_COLUMNS_MAX : s->width - others;
 }
 
 /* The reason of what the group asks for, unless it gets less than that. */
