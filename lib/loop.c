@@ -418,9 +418,11 @@ static bool decide_switches(struct loop *l)
 /* One group's own files; true when some value has to be written. */
 static bool decide_own(const struct loop *l, struct loop_group *g)
 {
+	struct own_limits limits = own_limits_of(g->policy, &l->plan);
+
 	if (!g->own.present || !g->controlled || g->gone || !rate_may_change(&g->rate, l->now_usec))
 		return false;
-	own_decide(&g->own, &l->plan, &g->wish, g->policy ? g->policy->max_ptes_none : VALUE_ABSENT);
+	own_decide(&g->own, &l->plan, &g->wish, &limits);
 	if (!rate_may_step_up(&g->rate, l->now_usec))
 		own_hold_back(&g->own);
 	return own_differs(&g->own);

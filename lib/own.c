@@ -69,12 +69,45 @@ static void decide_ptes(struct own *o, const struct plan *p, const struct ctl_wi
 	want_below(o, OWN_MAX_PTES_NONE, v, r);
 }
 
-void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w, uint64_t ptes_max)
+static uint64_t size_kb_of(const struct config_size *size, const struct plan *p)
 {
-	uint64_t kb = w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
+	uint64_t smallest = p->n_rungs > 1 ? p->rung_max_kb[1] : p->pmd_kb;
 
-	want_below(o, OWN_MAX_SIZE, w->rung == plan_top(p) ? VALUE_MAX : kb * 1024, w->reason);
-	decide_ptes(o, p, w, ptes_max);
+	return config_size_kb(size, p->pmd_kb, smallest);
+}
+
+struct own_limits own_limits_of(const struct config_policy *policy, const struct plan *p)
+{
+	struct own_limits l = { VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT };
+
+	if (!policy)
+		return l;
+	if (policy->has_min_size)
+		l.min_kb = size_kb_of(&policy->min_size, p);
+	if (policy->has_max_size)
+		l.max_kb = size_kb_of(&policy->max_size, p);
+	l.ptes_max = policy->max_ptes_none;
+	return l;
+}
+
+static uint64_t max_size_kb(const struct plan *p, const struct ctl_wish *w, const struct own_limits *l)
+{
+	uint64_t kb = w->rung == plan_top(p) ? VALUE_MAX : w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
+
+	if (l->max_kb < p->rung_max_kb[plan_top(p)] && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP)
+		kb = l->max_kb;
+	if (value_known(l->min_kb) && kb < l->min_kb)
+		kb = l->min_kb;
+	return kb;
+}
+
+void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,
+	const struct own_limits *limits)
+{
+	uint64_t kb = max_size_kb(p, w, limits);
+
+	want_below(o, OWN_MAX_SIZE, value_known(kb) ? kb * 1024 : VALUE_MAX, w->reason);
+	decide_ptes(o, p, w, limits->ptes_max);
 	if (w->gate_open && !strcmp(o->base[OWN_MARGIN], unbounded[OWN_MARGIN]))
 		want(o, OWN_MARGIN, "0", w->gate_reason);
 	else

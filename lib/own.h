@@ -31,10 +31,17 @@ struct own {
  * or a number; margin: inherit, auto or a number of pages. */
 bool own_value_valid(enum own_file f, const char *value);
 
-/* What the wish comes to in this group's files. @ptes_max: of the policy, VALUE_ABSENT =
- * none. A file whose start value an administrator has chosen is only narrowed:
+/* What the group's policy allows; VALUE_ABSENT = it does not say. */
+struct own_limits {
+	uint64_t min_kb, max_kb, ptes_max;
+};
+struct own_limits own_limits_of(const struct config_policy *policy, const struct plan *p);
+
+/* What the wish comes to in this group's files. The ladder's rungs are coarse, a policy's
+ * MinSize= and MaxSize= are met to the size. A file whose start value an administrator has chosen is only narrowed:
  * max_size and max_ptes_none below it, margin not at all. */
-void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w, uint64_t ptes_max);
+void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,
+	const struct own_limits *limits);
 /* Some value that is wanted does not stand. */
 bool own_differs(const struct own *o);
 /* No larger folios for now: what would go up stays as it stands. */

@@ -6,6 +6,8 @@
 
 /* ---- values ------------------------------------------------------------ */
 
+static const struct own_limits none = { VALUE_ABSENT, VALUE_ABSENT, VALUE_ABSENT };
+
 static struct own own_of(const char *size, const char *ptes, const char *margin)
 {
 	struct own o = { .present = true };
@@ -33,25 +35,25 @@ static void test_values(void **state)
 	struct ctl_wish w = { .rung = plan_top(&p) };
 
 	(void)state;
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	expect_wants(&o, "max", "inherit", "inherit");
 	assert_false(own_differs(&o));
 	w.rung = plan_rung_for(&p, 64);
 	w.ptes = CTL_PTES_RECENT;
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	expect_wants(&o, "65536", "409", "inherit");
 	assert_true(own_differs(&o));
 	w.rung = 0;
 	w.ptes = CTL_PTES_FULL;
 	w.gate_open = true;
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	expect_wants(&o, "4096", "0", "0");
 	/* A policy's own bound; the global value is the smaller one anyway from 511 on. */
 	w = (struct ctl_wish){ .rung = plan_top(&p) };
-	own_decide(&o, &p, &w, 64);
+	own_decide(&o, &p, &w, &(struct own_limits){ VALUE_ABSENT, VALUE_ABSENT, 64 });
 	expect_wants(&o, "max", "64", "inherit");
 	assert_int_equal(o.reason[OWN_MAX_PTES_NONE], REASON_POLICY_LIMIT);
-	own_decide(&o, &p, &w, 511);
+	own_decide(&o, &p, &w, &(struct own_limits){ VALUE_ABSENT, VALUE_ABSENT, 511 });
 	expect_wants(&o, "max", "inherit", "inherit");
 }
 
@@ -64,19 +66,40 @@ static void test_start_values_bound(void **state)
 	struct ctl_wish w = { .rung = plan_top(&p), .gate_open = true };
 
 	(void)state;
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	expect_wants(&o, "65536", "100", "auto");
 	w.rung = plan_rung_for(&p, 1024);
 	w.ptes = CTL_PTES_RECENT;
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	expect_wants(&o, "65536", "100", "auto");
 	w.rung = plan_rung_for(&p, 16);
-	own_decide(&o, &p, &w, 50);
+	own_decide(&o, &p, &w, &(struct own_limits){ VALUE_ABSENT, VALUE_ABSENT, 50 });
 	expect_wants(&o, "16384", "50", "auto");
 	/* Files that are not there, or not understood, are not wanted otherwise. */
 	o = own_of("", "inherit", "");
-	own_decide(&o, &p, &w, 50);
+	own_decide(&o, &p, &w, &(struct own_limits){ VALUE_ABSENT, VALUE_ABSENT, 50 });
 	expect_wants(&o, "", "50", "");
+}
+
+/* To the size, between the rungs too; below MaxSize= the ladder goes on. */
+static void test_policy_sizes(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	struct own o = own_of("max", "inherit", "inherit");
+	struct own_limits l = { 8, 32, VALUE_ABSENT };
+	struct ctl_wish w = { .rung = plan_rung_for(&p, 32), .reason = REASON_POLICY_LIMIT };
+
+	(void)state;
+	own_decide(&o, &p, &w, &l);
+	expect_wants(&o, "32768", "inherit", "inherit");
+	w.rung = 0;
+	own_decide(&o, &p, &w, &l);
+	expect_wants(&o, "8192", "inherit", "inherit");
+	l.max_kb = 512;
+	w.rung = plan_rung_for(&p, 64);
+	own_decide(&o, &p, &w, &l);
+	expect_wants(&o, "65536", "inherit", "inherit");
 }
 
 static void test_hold_back(void **state)
@@ -88,7 +111,7 @@ static void test_hold_back(void **state)
 
 	(void)state;
 	memcpy(o.stands[OWN_MAX_SIZE], "4096", 5);
-	own_decide(&o, &p, &w, VALUE_ABSENT);
+	own_decide(&o, &p, &w, &none);
 	own_hold_back(&o);
 	/* What goes up waits, what goes down does not. */
 	expect_wants(&o, "4096", "0", "inherit");
@@ -312,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_start_values_bound),
+		cmocka_unit_test(test_policy_sizes),
 		cmocka_unit_test(test_hold_back),
 		cmocka_unit_test(test_valid),
 		cmocka_unit_test(test_gate_opens_for_dense),

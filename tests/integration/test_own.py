@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Groups with files of their own (memory.thp.*, our kernel): each is steered by
+itself, nobody decides for another, and everything is put back."""
+
+import os
+
+from faketree import CG, MIB
+from harness import check, equal, seconds, wait
+
+
+class Pair:
+    """Two groups at their limits: one uses its large folios whole, one here and there; a third is quiet."""
+
+    def __init__(self, t, config="", **how):
+        self.t = t
+        self.tree = t.tree(memcg_thp=True)
+        for kb in (16, 32, 64):
+            self.tree.set_knob("hugepages-%dkB/enabled" % kb, "always")
+        self.before = self.tree.all_knobs()
+        self.dense = self.group("dense.service")
+        self.scattered = self.group("scattered.service")
+        self.quiet = self.tree.group("quiet.service", limit=64 * MIB, current=16 * MIB)
+        self.on, self.young = True, 0.99
+        t.drive(self.step)
+        self.daemon = t.daemon(self.tree, config, **how)
+
+    def group(self, path, **how):
+        return self.tree.group(path, limit=64 * MIB, current=64 * MIB - 4096, **how)
+
+    def step(self, s):
+        if not self.on:
+            return
+
+        def n(per_sec):
+            return round(per_sec * s)
+
+        self.dense.hot(s)
+        self.dense.step(thp_events={"margin_swpin": n(400)}, pswpin=n(3000), pswpout=n(3000),
+                        thp_reclaim_scanned=n(8000), thp_reclaim_young=n(8000 * self.young))
+        self.scattered.hot(s)
+        # Single pages, as the kernel's own gate has it: as many faults as pages.
+        self.scattered.step(pgmajfault=n(2000), pswpin=n(3000), pswpout=n(3000), thp_reclaim_scanned=n(8000),
+                            thp_reclaim_young=n(1600))
+
+    def opened(self):
+        wait(lambda: self.dense.knob("margin") == "0", "the gate of the dense group is open")
+
+    def judged(self):
+        wait(lambda: self.daemon.group("dense.service")["own"]["gate"] == "open", "the trial is over")
+
+    def killed(self):
+        self.scattered.step(events={"oom_kill": 1})
+        wait(lambda: self.scattered.knob("max_size") == "4096", "small pages only after an OOM kill")
+
+    def start_values(self, *groups):
+        for g in groups or (self.dense, self.scattered, self.quiet):
+            equal([g.knob(k) for k in ("max_size", "max_ptes_none", "margin")], ["max", "inherit", "inherit"], g.path)
+
+
+@seconds(8)
+def test_each_its_own(t):
+    """Opposite wishes at the same time; the switches of all stand still; status, explain, history and verify tell."""
+    p = Pair(t)
+    p.opened()
+    p.judged()
+    p.killed()
+    equal((p.dense.knob("max_size"), p.scattered.knob("margin")), ("max", "inherit"), "the other file of each")
+    p.start_values(p.quiet)
+    equal({k: v for k, v in p.tree.all_knobs().items() if "hugepages" in k and v != p.before[k]}, {}, "sizes of all")
+    own = p.daemon.group("dense.service")["own"]
+    equal((own["gate"], own["gate_reason"], own["margin"]["baseline"], own["margin"]["actual"]),
+          ("open", "gate-open", "inherit", "0"), "dense group's own")
+    check(own["density"] > 0.95 and own["counters"]["pswpin"] > 0, "density and counters: %s", own)
+    own = p.daemon.group("scattered.service")["own"]
+    equal((own["gate"], own["max_size"]["wanted"], own["max_size"]["reason"]), ("kernel", "4096", "oom-kill"),
+          "scattered group's own")
+    check(0.1 < own["density"] < 0.3, "density: %s", own)
+    text = p.daemon.explain("dense.service")
+    check("memory.thp.margin is 0 instead of inherit" in text and "% of the large folios" in text, text)
+    told = [(d["cgroup"], d["knob"], d["new"]) for d in p.daemon.history()]
+    check(("dense.service", "memory.thp.margin", "0") in told, "history: %s", told)
+    check(("scattered.service", "memory.thp.max_size", "4096") in told, "history: %s", told)
+    equal(p.daemon.ctl("verify").returncode, 0, "verify")
+    p.dense.set_knob("margin", "7")
+    done = p.daemon.ctl("verify")
+    check(done.returncode == 1 and "dense.service/memory.thp.margin" in done.stdout, "verify: %s", done.stdout)
+
+
+@seconds(8)
+def test_access_changes(t):
+    """Little of the folios is used any more: the gate is shut again within a few ticks."""
+    p = Pair(t)
+    p.opened()
+    p.judged()
+    p.young = 0.15
+    wait(lambda: p.dense.knob("margin") == "inherit", "the gate is shut")
+    equal(p.daemon.group("dense.service")["own"]["gate_reason"], "gate-shut", "reason")
+
+
+@seconds(8)
+def test_stop_and_crash(t):
+    """SIGTERM puts all back; so does --restore after kill -9, once; and a new start knows the first one's values."""
+    p = Pair(t)
+    p.opened()
+    p.killed()
+    p.daemon.stop()
+    p.start_values()
+    p.daemon.start()
+    p.opened()
+    p.killed()
+    p.daemon.kill()
+    equal(p.dense.knob("margin"), "0", "margin after the crash")
+    done = t.restore(p.daemon)
+    equal(done.returncode, 0, done.stderr)
+    check("dense.service/memory.thp.margin" in done.stdout, done.stdout)
+    p.start_values()
+    equal(t.restore(p.daemon).stdout, "", "the second time")
+    p.daemon.start()
+    p.opened()
+    p.daemon.kill()
+    p.on = False
+    p.dense.step(current=8 * MIB)
+    p.daemon.start()
+    wait(lambda: p.dense.knob("margin") == "inherit", "what the crash left behind is put right")
+
+
+@seconds(5)
+def test_never_above_the_start(t):
+    """An administrator's own limits bound ours, and a margin of his is left alone."""
+    p = Pair(t)
+    p.daemon.stop()
+    p.dense.set_knob("margin", "auto")
+    p.scattered.set_knob("max_size", "8192")
+    p.daemon.start()
+    writes = len(p.daemon.group_writes("memory.thp.margin"))
+    p.scattered.step(events={"oom_kill": 1})
+    wait(lambda: p.scattered.knob("max_size") == "4096", "an OOM kill narrows it further")
+    p.daemon.ticks(10)
+    equal(p.dense.knob("margin"), "auto", "margin")
+    equal(len(p.daemon.group_writes("memory.thp.margin")), writes, "writes to margin")
+    p.daemon.stop()
+    equal(p.scattered.knob("max_size"), "8192", "max_size in the end")
+
+
+@seconds(6)
+def test_foreign_value(t):
+    """Somebody sets a group's file that we wrote: adopted, and it is what the stop leaves."""
+    p = Pair(t)
+    p.killed()
+    p.scattered.set_knob("max_size", "65536")
+    wait(lambda: p.daemon.group("scattered.service")["own"]["max_size"]["baseline"] == "65536", "adopted")
+    p.daemon.stop()
+    equal(p.scattered.knob("max_size"), "65536", "max_size after the stop")
+    check(any("changed by somebody else" in line for line in p.daemon.lines("memory.thp.max_size")), "no warning")
+
+
+@seconds(6)
+def test_recreated_group_starts_clean(t):
+    """Under an old name a new group has its own values, and keeps them."""
+    p = Pair(t)
+    p.killed()
+    p.scattered.remove()
+    p.scattered = p.group("scattered.service")
+    p.daemon.ticks(5)
+    p.start_values(p.scattered)
+    p.scattered.step(events={"oom_kill": 1})
+    wait(lambda: p.scattered.knob("max_size") == "4096", "the new group is steered as well")
+    p.daemon.stop()
+    p.start_values(p.scattered)
+
+
+@seconds(6)
+def test_switched_off_by_reload(t):
+    """PerGroup=no gives the groups' files back and steers the switches of all; yes takes it up again."""
+    p = Pair(t)
+    p.opened()
+    p.killed()
+    p.daemon.reload("[Limits]\nPerGroup=no\n")
+    p.start_values()
+    wait(lambda: p.tree.size(64) == "never", "the switches of all are steered")
+    equal(p.daemon.group("dense.service")["own"], None, "own with PerGroup=no")
+    p.daemon.reload("")
+    p.opened()
+    wait(lambda: p.tree.size(64) == "always", "the switches of all are back")
+
+
+@seconds(5)
+def test_slices(t):
+    """Only a policy that names it makes a slice a unit with files to write; its parts are left alone then."""
+    p = Pair(t, "[Policy \"x\"]\nMatch=steered.slice\nMaxSize=16K\n[Policy \"y\"]\nMatch=plain.slice/*\nMaxSize=32K\n")
+    names = {}
+    for top in ("steered", "plain"):
+        names[top] = p.tree.group(top + ".slice", limit=None, current=32 * MIB)
+        names[top + "/a"] = p.tree.group(top + ".slice/a.service", limit=64 * MIB, current=32 * MIB)
+    wait(lambda: names["steered"].knob("max_size") == "16384", "the slice that a policy names")
+    wait(lambda: names["plain/a"].knob("max_size") == "32768", "the group that a policy names")
+    p.start_values(names["steered/a"], names["plain"])
+
+
+@seconds(4)
+def test_dry_run(t):
+    """DryRun=yes tells what it would do and writes nothing."""
+    p = Pair(t, "[Daemon]\nDryRun=yes\n")
+    wait(lambda: [d for d in p.daemon.history() if d["knob"] == "memory.thp.margin"], "a decision")
+    p.start_values()
+    equal(p.daemon.group_writes(), [], "writes")
+    check(os.path.isdir(p.tree.path(CG + "/dense.service")), "the group is there")
+
+
+@seconds(5)
+def test_hold(t):
+    """A hold freezes groups' files too; restore puts them back."""
+    p = Pair(t)
+    p.opened()
+    equal(p.daemon.ctl("hold").returncode, 0, "hold")
+    p.scattered.step(events={"oom_kill": 1})
+    p.daemon.ticks(5)
+    equal((p.dense.knob("margin"), p.scattered.knob("max_size")), ("0", "max"), "values under the hold")
+    equal(p.daemon.ctl("restore").returncode, 0, "restore")
+    p.start_values()
+    p.daemon.ticks(5)
+    p.start_values()
