@@ -93,8 +93,9 @@ struct own_limits own_limits_of(const struct config_policy *policy, const struct
 static uint64_t max_size_kb(const struct plan *p, const struct ctl_wish *w, const struct own_limits *l)
 {
 	uint64_t kb = w->rung == plan_top(p) ? VALUE_MAX : w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
+	bool bounded = l->max_kb < p->rung_max_kb[plan_top(p)];
 
-	if (l->max_kb < p->rung_max_kb[plan_top(p)] && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP)
+	if (bounded && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP)
 		kb = l->max_kb;
 	if (value_known(l->min_kb) && kb < l->min_kb)
 		kb = l->min_kb;

@@ -286,11 +286,25 @@ static bool step(struct loop *l, uint64_t now_usec)
 		s.user_usec = value_or(s.user_usec, 0) + 100000 + 10 * (n % 13);
 		s.system_usec = value_or(s.system_usec, 0) + (bad ? 800000 : 20000);
 		s.usage_usec = s.user_usec + s.system_usec;
+		if (g->own.present) {
+			s.pswpin = value_or(s.pswpin, 0) + (bad ? 900 : 0);
+			s.margin_swpin = value_or(s.margin_swpin, 0) + (bad ? 60 : 0);
+			s.thp_scanned = value_or(s.thp_scanned, 0) + (bad ? 700 : 0);
+			s.thp_young = value_or(s.thp_young, 0) + (bad ? (n / 180) % 2 ? 100 : 690 : 0);
+		}
 		loop_observe(l, g, &s);
 	}
 	changed = loop_decide(l, false);
 	if (changed)
 		loop_applied(l, now_usec);
+	for (size_t i = 0; i < l->n_groups; i++) {
+		struct loop_group *g = l->groups[i];
+
+		if (!own_differs(&g->own))
+			continue;
+		memcpy(g->own.stands, g->own.want, sizeof(g->own.stands));
+		loop_group_applied(l, g, now_usec);
+	}
 	return changed;
 }
 
@@ -299,32 +313,43 @@ static bool step(struct loop *l, uint64_t now_usec)
 static void test_state(void **state)
 {
 	static const unsigned at[] = { 1, 3, 47, 60, 95, 140, 200, 233 };
+	static const char start[OWN_FILES][OWN_VALUE_LEN] = { "max", "inherit", "inherit" };
 	struct thp_tree tree = small_tree();
 	struct config *c;
 	struct plan p;
 	struct trace_why why;
-	unsigned changes = 0;
+	unsigned changes = 0, opened = 0;
 
 	(void)state;
 	assert_int_equal(config_load_text("t", "", 0, NULL, NULL, &c), 0);
 	plan_build(&tree, c, false, 8 << 20, &p);
-	for (size_t k = 0; k < sizeof(at) / sizeof(at[0]); k++) {
+	/* The second time with files of the groups' own. */
+	for (size_t k = 0; k < 2 * sizeof(at) / sizeof(at[0]); k++) {
 		struct loop *l = loop_new(c, &p, 2, SEC), *m = loop_new(c, &p, 2, SEC);
+		bool own = k >= sizeof(at) / sizeof(at[0]);
+		unsigned begin = at[k % (sizeof(at) / sizeof(at[0]))];
 		uint64_t decisions = 0;
 		json_t *j, *i;
 
 		for (size_t g = 0; g < 3; g++)
 			assert_non_null(loop_group_add(l, 100 + g, paths[g]));
-		for (unsigned n = 2; n < 2 + at[k]; n++)
+		for (size_t g = 0; own && g < 3; g++)
+			loop_group_own(l, l->groups[g], start, start);
+		for (unsigned n = 2; n < 2 + begin; n++)
 			changes += step(l, n * SEC);
 		j = trace_state_json(l, 4711);
 		if (trace_state_get(j, m, add, NULL, &decisions, &why) < 0)
 			fail_msg("%s", why.text);
 		assert_int_equal(decisions, 4711);
 		json_decref(j);
-		for (unsigned n = 2 + at[k]; n < 202 + at[k]; n++) {
+		for (unsigned n = 2 + begin; n < 202 + begin; n++) {
 			assert_int_equal(step(l, n * SEC), step(m, n * SEC));
 			assert_int_equal(l->n_wants, m->n_wants);
+			for (size_t g = 0; g < 3; g++) {
+				for (unsigned f = 0; f < OWN_FILES; f++)
+					assert_string_equal(l->groups[g]->own.want[f], m->groups[g]->own.want[f]);
+				opened += !strcmp(l->groups[g]->own.want[OWN_MARGIN], "0");
+			}
 			for (unsigned w = 0; w < l->n_wants; w++) {
 				assert_string_equal(l->wants[w].value, m->wants[w].value);
 				assert_int_equal(l->wants[w].reason, m->wants[w].reason);
@@ -338,7 +363,7 @@ static void test_state(void **state)
 		loop_free(l);
 		loop_free(m);
 	}
-	assert_true(changes >= 20);
+	assert_true(changes >= 20 && opened >= 20);
 	config_free(c);
 }
 
