@@ -200,7 +200,8 @@ static char *encode_entry(const struct group_entry *e)
 			return NULL;
 		}
 	}
-	all = json_pack("{s:s, s:I, s:o}", "path", e->path, "id", (json_int_t)e->id, "files", files);
+	all = json_pack(
+		"{s:s, s:I, s:o}", "path", e->path, "id", (json_int_t)e->id, "files", files);
 	if (all)
 		text = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
@@ -236,7 +237,8 @@ char *groups_append_text(struct group_table *t, char *text)
 	if (bytes == 0)
 		return text;
 	grown = bytes < 0 ? NULL
-			  : realloc(text, strlen(text) + (size_t)bytes + sizeof(opening) + sizeof(closing));
+			  : realloc(text, strlen(text) + (size_t)bytes + sizeof(opening) +
+						  sizeof(closing));
 	if (!grown) {
 		free(text);
 		return NULL;
@@ -449,10 +451,10 @@ static int restore_file(
 {
 	int r = group_fd < 0 ? group_fd : restore_value(group_fd, e, k, to);
 
-	if (r == -ENOENT || r == -ENODEV) {
-		if (group_fd >= 0 && is_there(cg_fd, e))
+	if (group_fd >= 0 && (r == -ENOENT || r == -ENODEV)) {
+		if (is_there(cg_fd, e))
 			report(to, e, k, "left", "", ENOENT);
-		r = group_fd < 0 ? r : 0;
+		r = 0;
 	}
 	if (r < 0 && r != -ESTALE) {
 		report(to, e, k, "failed", "", -r);

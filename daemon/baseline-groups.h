@@ -37,9 +37,9 @@ struct group_file {
 	char old[GROUP_VALUE_LEN];     /* the value of ours that a write under way replaces */
 	/* not in the text: */
 	char previous[GROUP_VALUE_LEN]; /* `written` before the write under way */
-	bool noted;	       /* seen in this run, not only in a journal */
-	bool yielded;	       /* contested too often: somebody else's */
-	unsigned contested;    /* how often somebody replaced a value of ours */
+	bool noted;			/* seen in this run, not only in a journal */
+	bool yielded;			/* contested too often: somebody else's */
+	unsigned contested;		/* how often somebody replaced a value of ours */
 };
 
 struct group_entry {
@@ -102,7 +102,6 @@ int baseline_groups_flush(struct baseline *b);
  * file, "<group>/memory.thp.max_size". Groups that are gone, or were created
  * anew, are not reported. @cg_fd: the cgroup2 root; without it (-1) every file
  * fails with ENODEV. Does not save. Returns the number of failures. */
-int baseline_groups_restore(
-	struct baseline *b, int cg_fd, baseline_report_fn fn, void *userdata);
+int baseline_groups_restore(struct baseline *b, int cg_fd, baseline_report_fn fn, void *userdata);
 
 #endif

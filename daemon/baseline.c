@@ -520,16 +520,16 @@ static bool has_changes(const struct baseline *b)
 /* Where the daemon found it. -1: there is none. */
 static int open_cgroup_root(const char *root)
 {
-	_cleanup_free_ struct caps *caps = calloc(1, sizeof(*caps));
+	static struct caps caps; /* paths are much for a stack */
 	_cleanup_close_ int root_fd = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *mount;
 
-	if (!caps || root_fd < 0)
+	if (root_fd < 0)
 		return -1;
-	caps_probe(root, root_fd, NULL, caps);
-	if (caps->cgroup_mode != HOST_CGROUP_V2)
+	caps_probe(root, root_fd, NULL, &caps);
+	if (caps.cgroup_mode != HOST_CGROUP_V2)
 		return -1;
-	mount = caps->cgroup_mount + strspn(caps->cgroup_mount, "/");
+	mount = caps.cgroup_mount + strspn(caps.cgroup_mount, "/");
 	return openat(root_fd, *mount ? mount : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,8 +83,8 @@ void group_actuator_counts(const struct group_actuator *a, struct actuator_count
 
 /* ---- what a person reads ------------------------------------------------ */
 
-static void __attribute__((format(printf, 2, 3))) warn(
-	struct group_actuator *a, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+warn(struct group_actuator *a, const char *format, ...)
 {
 	char message[MESSAGE_MAX];
 	va_list args;
@@ -110,7 +111,8 @@ static void warn_denied(struct group_actuator *a, const char *path, enum group_k
 	if (a->warned_denied)
 		return;
 	a->warned_denied = true;
-	warn(a, "%s/%s: %s: memory groups cannot be steered; it takes a cgroup2 tree that is "
+	warn(a,
+		"%s/%s: %s: memory groups cannot be steered; it takes a cgroup2 tree that is "
 		"mounted read-write, and root with CAP_DAC_OVERRIDE",
 		path, group_knob_file[k], strerror(-error));
 }
@@ -133,10 +135,13 @@ static void warn_no_entry(struct group_actuator *a, const char *path, int error)
 		return;
 	*warned = true;
 	if (error == -EILSEQ)
-		warn(a, "%s: the name is not UTF-8 and cannot be journaled: the group is not steered",
+		warn(a,
+			"%s: the name is not UTF-8 and cannot be journaled: the group is not "
+			"steered",
 			path);
 	else if (error == -ENOSPC)
-		warn(a, "%s: the journal of start values is full (%d groups, or %u MiB of names): "
+		warn(a,
+			"%s: the journal of start values is full (%d groups, or %u MiB of names): "
 			"this group and others are not steered",
 			path, BASELINE_GROUPS_MAX, BASELINE_GROUPS_BYTES_MAX >> 20);
 	else
@@ -374,8 +379,8 @@ static void yield(struct group_actuator *a, const struct target *t, struct group
 	if (f->contested <= ACTUATOR_REASSERT_MAX || f->yielded)
 		return;
 	f->yielded = true;
-	warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload", t->path,
-		group_knob_file[t->k], expected, found);
+	warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload",
+		t->path, group_knob_file[t->k], expected, found);
 }
 
 /* @found stands where we wrote something else. Returns true when @wanted is to be
@@ -487,12 +492,15 @@ static bool is_as_we_left_it(struct group_actuator *a, const struct group_entry 
 	return any;
 }
 
-static void audit_group(struct group_actuator *a, uint64_t id)
+/* @e may be freed. */
+static void audit_group(struct group_actuator *a, struct group_entry *e)
 {
-	struct group_entry *e = groups_find(a->table, id);
-	_cleanup_free_ char *path = strdup(e->path);
-	_cleanup_close_ int fd = path ? open_group(a, path, id) : -ENOMEM;
+	const uint64_t id = e->id;
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s", e->path);
+	fd = open_group(a, path, id);
 	for (unsigned k = 0; fd >= 0 && k < GROUP_KNOBS; k++) {
 		const struct target t = {path, id, k, fd};
 
@@ -510,7 +518,7 @@ void group_actuator_audit(struct group_actuator *a)
 	/* downwards: an entry may go on the way */
 	for (unsigned i = a->table->n; i-- > 0;)
 		if (!is_as_we_left_it(a, a->table->entries[i]))
-			audit_group(a, a->table->entries[i]->id);
+			audit_group(a, a->table->entries[i]);
 	flush(a);
 }
 

@@ -82,7 +82,8 @@ static int walk(int cg_fd, const char *path)
 		int next;
 
 		snprintf(name, sizeof(name), "%.*s", (int)len, p);
-		next = openat(fd < 0 ? cg_fd : fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		next = openat(
+			fd < 0 ? cg_fd : fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return is_gone(-errno) ? -ESTALE : -errno;
 		cleanup_close(&fd);

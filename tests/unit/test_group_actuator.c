@@ -16,6 +16,24 @@ static void look(struct world *w, const char *group, struct group_values *now,
 	assert_int_equal(group_actuator_look(w->a, group, id_of(w, group), now, base), 0);
 }
 
+static void unlink_file(struct world *w, const char *group, const char *file)
+{
+	char path[PATH_MAX];
+
+	group_path_of(w, group, file, path);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void set_rules(struct world *w, const char *first)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s%s", first, CGROUP_RULE);
+	tree_write(w->rules, text);
+}
+
+/* ---- looking ------------------------------------------------------------ */
+
 static void test_look_at_an_untouched_group(void **state)
 {
 	struct world *w = *state;
@@ -32,7 +50,78 @@ static void test_look_at_an_untouched_group(void **state)
 	assert_values(&base, "65536", "0", "auto");
 	assert_false(has_journal(w));
 	assert_int_equal(w->warnings, 0);
+	assert_int_equal(logged(w, "open-write", "/memory.thp."), 0);
 }
+
+static void test_look_where_files_are_missing(void **state)
+{
+	struct world *w = *state;
+	struct group_values now = {.value = {"untouched"}}, base = now;
+	uint64_t id = id_of(w, WEB);
+
+	unlink_file(w, WEB, PTES_NONE);
+	unlink_file(w, WEB, MAX_SIZE);
+	look(w, WEB, &now, &base);
+	assert_values(&now, "", "", "inherit");
+	assert_values(&base, "", "", "inherit");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	unlink_file(w, WEB, MARGIN);
+	assert_int_equal(group_actuator_look(w->a, WEB, id, &now, &base), -ENOENT);
+	assert_values(&now, "", "", "inherit");
+	assert_int_equal(group_actuator_look(w->a, "", id_of(w, ""), &now, &base), -ENOENT);
+}
+
+static void test_look_at_a_group_that_is_gone(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+	uint64_t web = id_of(w, WEB), db = id_of(w, DB);
+
+	group_create_anew(w, WEB);
+	assert_int_equal(group_actuator_look(w->a, WEB, web, &now, &base), -ESTALE);
+	group_remove(w, DB);
+	assert_int_equal(group_actuator_look(w->a, DB, db, &now, &base), -ESTALE);
+	assert_int_equal(group_actuator_look(w->a, "no.slice/no.service", 1, &now, &base), -ESTALE);
+	assert_int_equal(group_actuator_look(w->a, DB "/" MAX_SIZE "/x", 1, &now, &base), -ESTALE);
+}
+
+static void test_texts_that_are_not_understood(void **state)
+{
+	static const char *const texts[] = {"", "\n", "64K\n", "100000\n", "2048\n", "-1\n", "max max\n",
+		"Max\n", "065536\n", "18446744073709551616\n", "inherit\n",
+		"99999999999999999999999999999999999999999999999999999999999999999999\n"};
+	struct world *w = *state;
+	struct group_values now, base;
+
+	for (size_t i = 0; i < LEN(texts); i++) {
+		put(w, WEB, MAX_SIZE, texts[i]);
+		look(w, WEB, &now, &base);
+		assert_values(&now, "", "inherit", "inherit");
+		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_string_equal(text_of(w, WEB, MAX_SIZE), texts[i]);
+	}
+	put(w, WEB, MARGIN, "max\n");
+	put(w, WEB, PTES_NONE, "auto\n");
+	look(w, WEB, &now, &base);
+	assert_values(&now, "", "", "");
+	assert_int_equal(w->warnings, 3); /* one for each of the three files */
+	assert_int_equal(counts(w).write_errors, 0);
+}
+
+static void test_look_that_fails(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	set_rules(w, "*/" MARGIN " read EIO\n");
+	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), -EIO);
+	set_rules(w, "*/web.service open EMFILE\n");
+	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), -EMFILE);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": cannot write \"0\": Too many"));
+}
+
+/* ---- writing ------------------------------------------------------------ */
 
 static void test_write_and_write_back(void **state)
 {
@@ -70,12 +159,579 @@ static void test_what_stands_is_not_written(void **state)
 	assert_int_equal(logged(w, "write", "/" MAX_SIZE), 1);
 }
 
+struct value_case {
+	enum group_knob k;
+	const char *value;
+};
+
+static void test_values_that_no_file_shows(void **state)
+{
+	static const struct value_case good[] = {
+		{GROUP_MAX_SIZE, "4096"}, {GROUP_MAX_SIZE, "1099511627776"},
+		{GROUP_MAX_PTES_NONE, "511"}, {GROUP_MAX_PTES_NONE, "0"}, {GROUP_MARGIN, "auto"},
+		{GROUP_MARGIN, "2147483647"},
+	};
+	static const struct value_case bad[] = {
+		{GROUP_MAX_SIZE, "64K"}, {GROUP_MAX_SIZE, "100000"}, {GROUP_MAX_SIZE, "0"},
+		{GROUP_MAX_SIZE, "2048"}, {GROUP_MAX_SIZE, "2199023255552"}, {GROUP_MAX_SIZE, ""},
+		{GROUP_MAX_SIZE, "inherit"}, {GROUP_MAX_SIZE, "auto"}, {GROUP_MAX_SIZE, "max\n"},
+		{GROUP_MAX_PTES_NONE, "-1"}, {GROUP_MAX_PTES_NONE, "max"},
+		{GROUP_MAX_PTES_NONE, "auto"}, {GROUP_MARGIN, "2147483648"}, {GROUP_MARGIN, "00"},
+		{GROUP_MARGIN, "1 "}, {GROUP_MARGIN, "11111111111111111111111111"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < LEN(good); i++)
+		assert_int_equal(apply(w, WEB, good[i].k, good[i].value), ACTUATOR_WRITTEN);
+	for (size_t i = 0; i < LEN(bad); i++) {
+		assert_false(group_value_valid(bad[i].k, bad[i].value));
+		assert_int_equal(apply(w, WEB, bad[i].k, bad[i].value), ACTUATOR_REFUSED);
+	}
+	assert_int_equal(logged(w, "write", "/memory.thp."), LEN(good));
+	assert_int_equal(w->warnings, 0);
+}
+
+static void test_paths_that_are_none(void **state)
+{
+	static const char *const paths[] = {"", "/", "/" WEB, ".", "..", "../x", "system.slice/..",
+		"system.slice/../system.slice/web.service", "system.slice//web.service",
+		"system.slice/", "system.slice/./web.service", "system.slice/web.service\n"};
+	struct world *w = *state;
+	uint64_t id = id_of(w, WEB);
+	char longest[PATH_MAX + 2];
+
+	for (size_t i = 0; i < LEN(paths); i++) {
+		assert_false(group_path_valid(paths[i]));
+		assert_int_equal(group_actuator_apply(w->a, paths[i], id, GROUP_MARGIN, "0", NULL),
+			ACTUATOR_REFUSED);
+	}
+	memset(longest, 'a', sizeof(longest));
+	for (size_t i = 200; i < sizeof(longest); i += 200)
+		longest[i] = '/';
+	longest[PATH_MAX] = '\0';
+	assert_false(group_path_valid(longest));
+	longest[PATH_MAX - 1] = '\0';
+	assert_true(group_path_valid(longest));
+	assert_int_equal(
+		group_actuator_apply(w->a, longest, id, GROUP_MARGIN, "0", NULL), ACTUATOR_GONE);
+	longest[200] = 'a';
+	assert_false(group_path_valid(longest)); /* a component beyond NAME_MAX */
+	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
+	assert_true(group_path_valid("a..b/...") && group_path_valid(".hidden"));
+}
+
+/* cgroup2 has no links; a tree that has one must not lead out of itself. */
+static void test_links_are_not_followed(void **state)
+{
+	struct world *w = *state;
+	char link[PATH_MAX], target[PATH_MAX];
+
+	group_path_of(w, "system.slice", NULL, target);
+	group_path_of(w, "link", NULL, link);
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(group_actuator_apply(
+				 w->a, "link/web.service", id_of(w, WEB), GROUP_MARGIN, "0", NULL),
+		ACTUATOR_GONE);
+	group_path_of(w, "system.slice/link", NULL, link);
+	group_path_of(w, WEB, NULL, target);
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(group_actuator_apply(
+				 w->a, "system.slice/link", id_of(w, WEB), GROUP_MARGIN, "0", NULL),
+		ACTUATOR_GONE);
+	unlink_file(w, WEB, MARGIN);
+	group_path_of(w, WEB, MARGIN, link);
+	group_path_of(w, DB, MARGIN, target);
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_string_equal(text_of(w, DB, MARGIN), "inherit\n");
+}
+
+/* ---- what cannot be had -------------------------------------------------- */
+
+static void test_refused_once_and_for_all_groups(void **state)
+{
+	struct world *w = *state;
+	char value[16];
+
+	set_rules(w, "*/" PTES_NONE " write EINVAL\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_string_equal(w->last_warning, WEB "/" PTES_NONE ": the kernel refuses \"511\": "
+					     "not tried again in any group");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(logged(w, "write", "/" PTES_NONE), 1);
+	assert_int_equal(w->warnings, 1);
+	assert_null(strstr(tree_text(w->journal), "groups"));
+	for (int i = 0; i < 15; i++) {
+		snprintf(value, sizeof(value), "%d", i);
+		assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, value), ACTUATOR_REFUSED);
+	}
+	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "100"), ACTUATOR_REFUSED);
+	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
+	set_rules(w, "");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+}
+
+static void test_read_only_tree(void **state)
+{
+	struct world *w = *state;
+
+	set_rules(w, "*/memory.thp.* open-write EROFS\n");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, DB, GROUP_MARGIN, "0"), ACTUATOR_READONLY);
+	assert_int_equal(w->warnings, 1);
+	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": Read-only file system"));
+	assert_false(has_journal(w));
+	set_rules(w, "");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	set_rules(w, "*/memory.thp.* open-write EACCES\n");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "1"), ACTUATOR_READONLY);
+	assert_int_equal(w->warnings, 2);
+	/* refused by the write itself */
+	set_rules(w, "*/memory.thp.* write EPERM\n");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "1"), ACTUATOR_READONLY);
+	assert_string_equal(text_of(w, WEB, MARGIN), "0\n");
+	set_rules(w, "");
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_SAME);
+	assert_int_equal(counts(w).foreign_changes, 0);
+}
+
+static void test_failed_write_leaves_no_trace(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	set_rules(w, "*/memory.thp.* write EIO times 2\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(w->warnings, 1);
+	assert_int_equal(counts(w).write_errors, 2);
+	assert_null(strstr(tree_text(w->journal), DB));
+	look(w, WEB, &now, &base);
+	assert_values(&base, "max", "inherit", "inherit");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	set_rules(w, "*/memory.thp.* write short 2\n");
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(w->warnings, 2);
+}
+
+static void test_dry_run(void **state)
+{
+	struct world *w = *state;
+
+	group_actuator_set_dry_run(w->a, true);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_DRY);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "max"), ACTUATOR_SAME);
+	assert_false(has_journal(w));
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
+	group_actuator_set_dry_run(w->a, false);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	group_actuator_set_dry_run(w->a, true);
+	group_actuator_set_reassert(w->a, true);
+	put(w, WEB, MAX_SIZE, "16384\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	group_actuator_audit(w->a);
+	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "16384\n");
+	assert_int_equal(logged(w, "write", "/" MAX_SIZE), 1);
+}
+
+/* ---- other people -------------------------------------------------------- */
+
+static void test_foreign_value_is_adopted(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	put(w, WEB, MAX_SIZE, "131072\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	assert_string_equal(w->foreign_text, WEB "/" MAX_SIZE " 65536->131072");
+	assert_int_equal(w->adopted, 1);
+	look(w, WEB, &now, &base);
+	assert_values(&base, "131072", "inherit", "inherit");
+	assert_null(strstr(tree_text(w->journal), "groups"));
+	/* it is where we start from now */
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "131072\n");
+}
+
+static void test_files_that_we_never_wrote_are_free(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	put(w, WEB, MARGIN, "7\n");
+	put(w, DB, MAX_SIZE, "16384\n");
+	group_actuator_audit(w->a);
+	look(w, WEB, &now, &base);
+	assert_values(&base, "max", "inherit", "7");
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(counts(w).foreign_changes, 0);
+}
+
+static void test_reassert_three_times_then_yield(void **state)
+{
+	struct world *w = *state;
+
+	group_actuator_set_reassert(w->a, true);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	for (unsigned i = 0; i < ACTUATOR_REASSERT_MAX; i++) {
+		put(w, WEB, MAX_SIZE, "max\n");
+		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
+	}
+	assert_int_equal(w->adopted, 0);
+	assert_null(group_actuator_conflict(w->a, 0));
+	put(w, WEB, MAX_SIZE, "131072\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(w->adopted, 1);
+	assert_string_equal(w->last_warning, WEB "/" MAX_SIZE
+		": expected \"65536\", found \"131072\": left to others until the next reload");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "131072"), ACTUATOR_SAME);
+	group_actuator_audit(w->a);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "131072\n");
+	assert_int_equal(w->foreign, ACTUATOR_REASSERT_MAX + 1);
+	assert_int_equal(w->warnings, 1);
+	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
+	assert_null(group_actuator_conflict(w->a, 1));
+	/* only this file of this group */
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	group_actuator_forget_conflicts(w->a);
+	assert_null(group_actuator_conflict(w->a, 0));
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+}
+
+static void test_adopting_too_often_yields_as_well(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned i = 0; i <= ACTUATOR_REASSERT_MAX; i++) {
+		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		put(w, WEB, MAX_SIZE, "131072\n");
+		group_actuator_audit(w->a);
+	}
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(w->adopted, ACTUATOR_REASSERT_MAX + 1);
+	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
+	/* a group of the same name is not in that fight */
+	group_create_anew(w, WEB);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	group_actuator_audit(w->a);
+	assert_null(group_actuator_conflict(w->a, 0));
+}
+
+static void test_they_want_what_we_want(void **state)
+{
+	struct world *w = *state;
+
+	group_actuator_set_reassert(w->a, true);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	put(w, WEB, MAX_SIZE, "32768\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	assert_int_equal(w->adopted, 1);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_SAME);
+	/* the value is theirs: giving the group back leaves it */
+	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "32768\n");
+}
+
+/* ---- the audit ----------------------------------------------------------- */
+
+static void test_audit_reasserts_and_adopts(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	tree_write(w->log, "");
+	group_actuator_audit(w->a);
+	assert_int_equal(logged(w, "open-write", "") + w->foreign, 0);
+
+	put(w, WEB, MARGIN, "auto\n");
+	put(w, DB, PTES_NONE, "inherit\n");
+	group_actuator_set_reassert(w->a, true);
+	group_actuator_audit(w->a);
+	assert_int_equal(w->foreign, 2);
+	assert_int_equal(w->adopted, 0);
+	assert_string_equal(text_of(w, WEB, MARGIN), "0\n");
+	assert_string_equal(text_of(w, DB, PTES_NONE), "0\n");
+
+	put(w, WEB, MARGIN, "auto\n");
+	group_actuator_set_reassert(w->a, false);
+	group_actuator_audit(w->a);
+	assert_int_equal(w->adopted, 1);
+	assert_string_equal(text_of(w, WEB, MARGIN), "auto\n");
+	assert_null(strstr(tree_text(w->journal), MARGIN)); /* on disk by the end of the audit */
+	assert_non_null(strstr(tree_text(w->journal), MAX_SIZE));
+}
+
+static void test_audit_forgets_groups_that_are_gone(void **state)
+{
+	struct world *w = *state;
+	const char *path;
+	uint64_t id;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	group_create_anew(w, WEB);
+	group_remove(w, DB);
+	group_actuator_audit(w->a);
+	assert_false(group_actuator_written(w->a, 0, &path, &id));
+	assert_int_equal(w->foreign + w->warnings, 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
+	assert_null(strstr(tree_text(w->journal), "groups"));
+}
+
+static void test_audit_where_reading_fails(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	set_rules(w, "*/" MAX_SIZE " read EIO\n");
+	group_actuator_audit(w->a);
+	set_rules(w, "*/web.service open EMFILE\n*/web.service/" MAX_SIZE " open EMFILE\n");
+	group_actuator_audit(w->a);
+	set_rules(w, "");
+	group_actuator_audit(w->a);
+	look(w, WEB, &now, &base);
+	assert_values(&base, "max", "inherit", "inherit");
+	assert_int_equal(w->foreign, 0);
+}
+
+/* ---- giving back --------------------------------------------------------- */
+
+static void test_give_back(void **state)
+{
+	struct world *w = *state;
+	uint64_t web = id_of(w, WEB), db = id_of(w, DB), id;
+	const char *path;
+
+	put(w, WEB, MAX_SIZE, "1048576\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_true(group_actuator_written(w->a, 1, &path, &id));
+	assert_false(group_actuator_written(w->a, 2, &path, &id));
+	group_actuator_set_reassert(w->a, true);
+	put(w, WEB, PTES_NONE, "100\n");
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "1048576\n");
+	assert_string_equal(text_of(w, WEB, PTES_NONE), "100\n"); /* somebody else's */
+	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
+	assert_string_equal(w->foreign_text, WEB "/" PTES_NONE " 0->100");
+	assert_string_equal(text_of(w, DB, MARGIN), "0\n");
+	assert_true(group_actuator_written(w->a, 0, &path, &id));
+	assert_string_equal(path, DB);
+	assert_int_equal(id, db);
+	tree_write(w->log, "");
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), 0);
+	assert_int_equal(logged(w, "open-write", ""), 0);
+}
+
+static void test_give_back_that_fails(void **state)
+{
+	struct world *w = *state;
+	uint64_t web = id_of(w, WEB);
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	set_rules(w, "*/" MAX_SIZE " open-write EROFS\n");
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), -EACCES);
+	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
+	set_rules(w, "*/" MAX_SIZE " write EIO\n");
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), -EIO);
+	set_rules(w, "*/web.service open EMFILE\n");
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), -EMFILE);
+	set_rules(w, "");
+	group_create_anew(w, WEB);
+	assert_int_equal(group_actuator_give_back(w->a, WEB, web), 0);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
+	assert_null(strstr(tree_text(w->journal), "groups"));
+}
+
+/* ---- groups that go ------------------------------------------------------ */
+
+static unsigned ops_left;
+static struct world *ops_world;
+static bool ops_anew;
+
+/* Before the n-th operation below the group, it goes. */
+static void go_before(const char *path)
+{
+	if (!strstr(path, "/web.service") || --ops_left != 0)
+		return;
+	shim_before = NULL;
+	if (ops_anew)
+		group_create_anew(ops_world, WEB);
+	else
+		group_remove(ops_world, WEB);
+}
+
+static void each_call(struct world *w, unsigned call, uint64_t id)
+{
+	struct group_values now, base;
+
+	switch (call) {
+	case 0:
+		assert_int_not_equal(
+			group_actuator_apply(w->a, WEB, id, GROUP_MAX_SIZE, "32768", NULL),
+			ACTUATOR_REFUSED);
+		break;
+	case 1:
+		/* not "a kernel without these files" */
+		assert_int_not_equal(group_actuator_look(w->a, WEB, id, &now, &base), -ENOENT);
+		break;
+	case 2:
+		group_actuator_audit(w->a);
+		break;
+	case 3:
+		assert_int_equal(group_actuator_give_back(w->a, WEB, id), 0);
+		break;
+	default:
+		assert_int_equal(restore(w), 0);
+		assert_null(strstr(w->reports, "left")); /* a group that is gone is not reported */
+		break;
+	}
+}
+
+/* At every point of every call: no crash, no warning, no word about somebody
+ * else, and nothing in the new group of that name. Returns false when the call
+ * is over before the n-th operation. */
+static bool goes_at(struct world *w, unsigned call, unsigned n, bool anew)
+{
+	uint64_t id;
+	bool gone;
+
+	group_create_anew(w, WEB);
+	id = id_of(w, WEB);
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	ops_left = n;
+	ops_world = w;
+	ops_anew = anew;
+	shim_before = go_before;
+	each_call(w, call, id);
+	gone = !shim_before;
+	shim_before = NULL;
+	if (gone && anew) {
+		assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
+		assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
+	}
+	group_actuator_audit(w->a);
+	if (gone)
+		assert_null(groups_find(baseline_groups(w->baseline), id));
+	if (gone && !anew)
+		group_make(w, WEB);
+	return gone;
+}
+
+static void test_the_group_goes_at_every_point(void **state)
+{
+	struct world *w = *state;
+	unsigned points = 0;
+
+	for (unsigned call = 0; call < 5; call++) {
+		for (int anew = 0; anew < 2; anew++)
+			for (unsigned n = 1; goes_at(w, call, n, anew); n++)
+				points++;
+	}
+	assert_true(points >= 50);
+	assert_int_equal(w->foreign + w->warnings, 0);
+	assert_int_equal(counts(w).write_errors, 0);
+}
+
+/* What cgroup2 says of a group that went while its file was open. */
+static void test_no_such_device(void **state)
+{
+	struct world *w = *state;
+	struct group_values now, base;
+
+	set_rules(w, "*/" MAX_SIZE " write ENODEV\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	set_rules(w, "*/" MAX_SIZE " open-write ENODEV\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	set_rules(w, "*/" MAX_SIZE " read ENODEV\n");
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	look(w, WEB, &now, &base);
+	assert_values(&now, "", "inherit", "inherit");
+	assert_null(strstr(tree_text(w->journal), "groups"));
+	assert_int_equal(counts(w).write_errors + w->warnings, 0);
+}
+
+static void test_forget(void **state)
+{
+	struct world *w = *state;
+	uint64_t id = id_of(w, WEB), other;
+	const char *path;
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	group_actuator_forget(w->a, id + 12345);
+	assert_true(group_actuator_written(w->a, 0, &path, &other));
+	group_actuator_forget(w->a, id);
+	group_actuator_forget(w->a, id);
+	assert_false(group_actuator_written(w->a, 0, &path, &other));
+	group_actuator_audit(w->a);
+	assert_null(strstr(tree_text(w->journal), "groups"));
+}
+
+/* Where numbers are used again, the path tells. */
+static void test_the_number_of_another_group(void **state)
+{
+	struct world *w = *state;
+	char from[PATH_MAX], to[PATH_MAX];
+
+	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	group_path_of(w, WEB, NULL, from);
+	group_path_of(w, "other", NULL, to);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(apply(w, "other", GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_null(strstr(tree_text(w->journal), WEB));
+	assert_int_equal(group_actuator_give_back(w->a, "other", id_of(w, "other")), 0);
+	assert_string_equal(text_of(w, "other", MAX_SIZE), "65536\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_look_at_an_untouched_group),
+		T(test_look_where_files_are_missing),
+		T(test_look_at_a_group_that_is_gone),
+		T(test_texts_that_are_not_understood),
+		T(test_look_that_fails),
 		T(test_write_and_write_back),
 		T(test_what_stands_is_not_written),
+		T(test_values_that_no_file_shows),
+		T(test_paths_that_are_none),
+		T(test_links_are_not_followed),
+		T(test_refused_once_and_for_all_groups),
+		T(test_read_only_tree),
+		T(test_failed_write_leaves_no_trace),
+		T(test_dry_run),
+		T(test_foreign_value_is_adopted),
+		T(test_files_that_we_never_wrote_are_free),
+		T(test_reassert_three_times_then_yield),
+		T(test_adopting_too_often_yields_as_well),
+		T(test_they_want_what_we_want),
+		T(test_audit_reasserts_and_adopts),
+		T(test_audit_forgets_groups_that_are_gone),
+		T(test_audit_where_reading_fails),
+		T(test_give_back),
+		T(test_give_back_that_fails),
+		T(test_the_group_goes_at_every_point),
+		T(test_no_such_device),
+		T(test_forget),
+		T(test_the_number_of_another_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
