@@ -148,6 +148,9 @@ void engine_own_free(struct engine *e);
 void engine_own_reconfigure(struct engine *e);
 /* A group was added to the loop: has it files of its own? */
 void engine_own_look(struct engine *e, struct loop_group *g);
+/* What stands in a group that is not in the loop, as it would be; not present where
+ * nothing is steered. */
+void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own *ret);
 /* Writes what is wanted in groups' own files where it differs; true when anything was. */
 bool engine_own_apply(struct engine *e);
 /* The group is let go (it still exists): nothing of ours stays in its files. */

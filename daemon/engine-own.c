@@ -76,6 +76,22 @@ void engine_own_look(struct engine *e, struct loop_group *g)
 		(const char(*)[OWN_VALUE_LEN])now.value);
 }
 
+void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own *ret)
+{
+	struct group_values now, base;
+
+	*ret = (struct own){ 0 };
+	if (!e->group_actuator || !e->config->per_group ||
+		group_actuator_look(e->group_actuator, path, id, &now, &base) < 0)
+		return;
+	ret->present = true;
+	memcpy(ret->base, base.value, sizeof(ret->base));
+	memcpy(ret->stands, now.value, sizeof(ret->stands));
+	memcpy(ret->want, base.value, sizeof(ret->want));
+	for (unsigned f = 0; f < OWN_FILES; f++)
+		ret->reason[f] = REASON_START_VALUES;
+}
+
 static bool apply_group(struct engine *e, struct loop_group *g)
 {
 	bool any = false;

@@ -170,27 +170,37 @@ static enum reason group_reason(const struct node *n, const struct config_policy
 }
 
 /* Which kind of shortage of swap the group meets, if any. */
-static const char *group_swap(const struct engine *e, const struct memcg_sample *s)
+static const char *group_swap(
+	const struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
 	if (s && s->swap_max_bytes == 0)
 		return "cgroup-limit";
 	if (s && value_known(s->swap_max_bytes) && s->swap_current_bytes >= s->swap_max_bytes &&
 		value_known(s->swap_current_bytes))
 		return "cgroup-limit";
+	/* The kernel that says why swap-out failed also knows of the ancestors' limits. */
+	if (n->group && n->group->delta.d_split_avoided && e->loop->host.swap == SWAP_ROOM)
+		return "cgroup-limit";
 	return swap_state_to_string(e->loop->host.swap);
 }
 
-/* The group's own files and what stands behind them; null on a kernel without. */
-static json_t *own_json(const struct engine *e, const struct loop_group *g, const struct memcg_sample *s)
+/* The group's own files and what stands behind them; null on a kernel without, and with
+ * PerGroup=no. A quiet group has no memory of its own: its files are read for this. */
+static json_t *own_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
-	const struct own *o = &g->own;
+	const struct loop_group *g = n->group;
+	struct own quiet = { 0 };
+	const struct own *o = g ? &g->own : &quiet;
 	json_t *j;
 
+	if (!g && s)
+		engine_own_read(e, n->path, n->id, &quiet);
 	if (!o->present)
 		return json_null();
-	j = json_pack("{s:s, s:s, s:o}", "gate", gate_state_to_string(g->ctl.gate.state), "gate_reason",
-		reason_word(g->ctl.gate.reason), "density",
-		json_from_share(gate_density(&g->ctl.gate, e->loop->now_usec)));
+	j = json_pack("{s:s, s:i, s:s, s:o}", "gate", gate_state_to_string(g ? g->ctl.gate.state : GATE_KERNEL),
+		"gate_open", g && gate_open(&g->ctl.gate), "gate_reason",
+		reason_word(g ? g->ctl.gate.reason : REASON_START_VALUES), "density",
+		json_from_share(g ? gate_density(&g->ctl.gate, e->loop->now_usec) : -1));
 	for (unsigned f = 0; f < OWN_FILES; f++)
 		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."),
 			json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(o->base[f]), "actual",
@@ -227,7 +237,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 		"reason", reason_word(r), "reason_text", reason_text(r));
 
 	if (j)
-		json_object_set_new(j, "own", n->group ? own_json(e, n->group, s) : json_null());
+		json_object_set_new(j, "own", own_json(e, n, s));
 	if (!j || !s)
 		return j;
 	json_object_set_new(j, "limit_bytes", json_from_value(s->limit_bytes));
@@ -237,7 +247,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	json_object_set_new(j, "anon_thp_share", json_from_share(memcg_thp_share(s)));
 	json_object_set_new(j, "slack_bytes", value_known(s->current_bytes) && value_known(s->anon) ?
 		json_from_value(memcg_slack_bytes(s)) : json_null());
-	json_object_set_new(j, "swap", json_string(group_swap(e, s)));
+	json_object_set_new(j, "swap", json_string(group_swap(e, n, s)));
 	/* Victims that lived here, so that groups can be added up. */
 	json_object_set_new(j, "oom_kills", json_from_value(
 		value_known(s->events_local.oom_kill) ? s->events_local.oom_kill : s->events.oom_kill));

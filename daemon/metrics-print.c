@@ -249,14 +249,40 @@ static const struct group_value {
 	{"oom_kills", "mthpd_cgroup_oom_kills_total", "counter", "Tasks killed for lack of memory.", 1},
 	{"rung", "mthpd_cgroup_rung", "gauge", "Rung of the ladder of sizes; 0 is small pages only.", 1},
 	{"max_size_kb", "mthpd_cgroup_largest_size_bytes", "gauge", "Largest folio that the group is to get.", 1024},
+	/* of groups with files of their own */
+	{"own.density", "mthpd_cgroup_density_ratio", "gauge", "Share of its large folios that the group uses.", 1},
+	{"own.gate_open", "mthpd_cgroup_gate_open", "gauge", "1: large folios are let in although it is nearly full.",
+		1},
+	{"own.counters.margin_anon", "mthpd_cgroup_margin_refused_faults_total", "counter",
+		"Large folios refused at faults for lack of room.", 1},
+	{"own.counters.margin_swpin", "mthpd_cgroup_margin_refused_swapins_total", "counter",
+		"Large folios refused at swap-in for lack of room.", 1},
+	{"own.counters.size_limited", "mthpd_cgroup_size_limited_total", "counter",
+		"Large folios refused because of memory.thp.max_size.", 1},
+	{"own.counters.split_avoided", "mthpd_cgroup_splits_avoided_total", "counter",
+		"Large folios kept whole because swap could not take the pieces.", 1},
+	{"own.counters.pswpin", "mthpd_cgroup_swapped_in_pages_total", "counter", "Pages swapped in.", 1},
+	{"own.counters.pswpout", "mthpd_cgroup_swapped_out_pages_total", "counter", "Pages swapped out.", 1},
 };
+
+/* "a.b" is b of a. */
+static const json_t *find(const json_t *object, const char *key)
+{
+	const char *dot = strchr(key, '.');
+	char first[32];
+
+	if (!dot)
+		return get(object, key);
+	snprintf(first, sizeof(first), "%.*s", (int)(dot - key), key);
+	return find(get(object, first), dot + 1);
+}
 
 static void print_group_value(FILE *f, const json_t *groups, const struct group_value *g)
 {
 	bool headed = false;
 
 	for (size_t i = 0; i < json_array_size(groups); i++) {
-		const json_t *group = json_array_get(groups, i), *v = get(group, g->key);
+		const json_t *group = json_array_get(groups, i), *v = find(group, g->key);
 
 		if (!is_number(v) || !word(group, "path") || json_number_value(v) < 0)
 			continue;

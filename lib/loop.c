@@ -211,6 +211,9 @@ static bool swap_limited(const struct loop *l)
 	for (size_t i = 0; i < l->n_groups; i++) {
 		const struct loop_group *g = l->groups[i];
 
+		/* Our kernel says so itself, for the ancestors' limits too. */
+		if (g->has_prev && g->delta.d_split_avoided)
+			return true;
 		/* Full but for a fiftieth: a large folio fails where a small one would fit. */
 		if (g->has_prev && g->delta.d_swap_fail && value_known(g->prev.swap_max_bytes) &&
 			value_or(g->prev.swap_current_bytes, 0) >= g->prev.swap_max_bytes / 50 * 49)
