@@ -217,8 +217,7 @@ void engine_replan(struct engine *e)
 	struct plan p;
 
 	make_plan(e, &p);
-	if (loop_reconfigure(e->loop, e->config, &p) < 0)
-		log_err("out of memory: the old plan stands");
+	loop_reconfigure(e->loop, e->config, &p);
 	e->replan = false;
 	e->replanned = true;
 }

@@ -469,6 +469,8 @@ void engine_observe_groups(struct engine *e, uint64_t now_usec)
 
 void engine_retire(struct engine *e, uint64_t now_usec)
 {
+	size_t n_groups = e->loop->n_groups;
+
 	for (size_t i = e->loop->n_groups; i-- > 0;) {
 		struct loop_group *g = e->loop->groups[i];
 		struct node *n = g->owner;
@@ -476,6 +478,8 @@ void engine_retire(struct engine *e, uint64_t now_usec)
 		if (n != e->host && now_usec >= n->engaged_until_usec && loop_group_idle(e->loop, g))
 			let_go(e, n);
 	}
+	if (n_groups && !e->loop->n_groups)
+		engine_trim_later(e);
 }
 
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)

@@ -34,7 +34,7 @@
 #define HOST_POLL_USEC UINT64_C(5000000)
 /* Groups whose trigger is tried again in one audit. */
 #define RETRY_TRIGGERS 32
-/* From a large answer to the return of its memory; answers meanwhile share it. */
+/* From then to the return of the memory; what else is freed meanwhile shares it. */
 #define TRIM_USEC UINT64_C(1000000)
 #define DEGRADED_MAX 24
 
@@ -98,8 +98,8 @@ void engine_schedule(struct engine *e);
 void engine_sample_host(struct engine *e, uint64_t now_usec);
 
 void engine_tell_changed(struct engine *e);
-/* The first look is done, or a large answer was made: the memory that it took is
- * given back a moment later (an answer has been sent by then). */
+/* The last busy group was let go, or a large answer was made: the memory that it took
+ * is given back a moment later (an answer has been sent by then). */
 void engine_trim_later(struct engine *e);
 /* Why nothing may move; NULL = no hold. */
 const char *engine_held(const struct engine *e);

@@ -449,7 +449,6 @@ void engine_start(struct engine *e)
 	engine_audit_groups(e, engine_now_usec());
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);
-	engine_trim_later(e);
 	notify_status(e);
 }
 

@@ -23,10 +23,7 @@ struct loop *loop_new(
 	l->cpus = cpus ? cpus : 1;
 	l->now_usec = now_usec;
 	l->host_available_bytes = l->host_total_bytes = VALUE_ABSENT;
-	if (rate_set(&l->rate, config->controller.max_changes_per_hour) < 0) {
-		free(l);
-		return NULL;
-	}
+	rate_set(&l->rate, config->controller.max_changes_per_hour);
 	hostrules_init(&l->host);
 	arbiter_init(&l->arbiter, &l->plan, now_usec);
 	build_wants(l);
@@ -65,13 +62,12 @@ static bool own_steerable(const struct loop *l, const struct own *o)
 	return any && l->config->per_group;
 }
 
-int loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan)
+void loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan)
 {
 	struct arbiter old = l->arbiter;
 	struct plan old_plan = l->plan;
 
-	if (rate_set(&l->rate, config->controller.max_changes_per_hour) < 0)
-		return -ENOMEM;
+	rate_set(&l->rate, config->controller.max_changes_per_hour);
 	l->config = config;
 	l->plan = *plan;
 	arbiter_init(&l->arbiter, &l->plan, l->now_usec);
@@ -88,15 +84,13 @@ int loop_reconfigure(struct loop *l, const struct config *config, const struct p
 		bool top = g->ctl.rung >= plan_top(&old_plan);
 
 		group_policy(l, g);
-		/* Out of memory: the old bound stands. */
-		(void)rate_set(&g->rate, group_config(l, g)->max_changes_per_hour);
+		rate_set(&g->rate, group_config(l, g)->max_changes_per_hour);
 		g->own.present = own_steerable(l, &g->own);
 		g->ctl.rung = top ? plan_top(plan) :
 				    plan_rung_for(plan, old_plan.rung_max_kb[g->ctl.rung]);
 		g->ctl.from_rung = g->ctl.rung;
 		g->wish.rung = g->ctl.rung;
 	}
-	return 0;
 }
 
 struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path)
@@ -118,10 +112,7 @@ struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path)
 	g->id = id;
 	g->path = path;
 	group_policy(l, g);
-	if (rate_set(&g->rate, group_config(l, g)->max_changes_per_hour) < 0) {
-		free(g);
-		return NULL;
-	}
+	rate_set(&g->rate, group_config(l, g)->max_changes_per_hour);
 	controller_init(&g->ctl, &l->plan, group_config(l, g), l->now_usec);
 	g->wish = (struct ctl_wish){ .rung = plan_top(&l->plan), .reason = REASON_START_VALUES };
 	l->groups[l->n_groups++] = g;

@@ -69,8 +69,8 @@ struct loop *loop_new(
 	const struct config *config, const struct plan *plan, unsigned cpus, uint64_t now_usec);
 void loop_free(struct loop *l);
 /* New configuration or new baseline: controllers keep what they learned,
- * their rungs are carried over to the new ladder, policies are looked up anew. 0 or -ENOMEM. */
-int loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan);
+ * their rungs are carried over to the new ladder, policies are looked up anew. */
+void loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan);
 
 /* NULL on ENOMEM. @path is borrowed. */
 struct loop_group *loop_group_add(struct loop *l, uint64_t id, const char *path);

@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rate.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MINUTE_USEC UINT64_C(60000000)
 
-int rate_set(struct rate *r, unsigned per_hour)
+void rate_set(struct rate *r, unsigned per_hour)
 {
 	unsigned size = per_hour < RATE_PER_MINUTE ? RATE_PER_MINUTE : per_hour;
 
-	if (size != r->size) {
-		uint64_t *times = calloc(size, sizeof(*times));
-		unsigned keep = r->n < size ? r->n : size;
-
-		if (!times)
-			return -ENOMEM;
-		if (keep)
-			memcpy(times, r->times + (r->n - keep), keep * sizeof(*times));
-		free(r->times);
-		r->times = times;
-		r->n = keep;
-		r->size = size;
+	if (r->n > size) {
+		memmove(r->times, r->times + (r->n - size), size * sizeof(*r->times));
+		r->n = size;
 	}
+	r->size = size;
 	r->per_hour = per_hour;
-	return 0;
 }
 
 void rate_done(struct rate *r)
@@ -34,9 +24,28 @@ void rate_done(struct rate *r)
 	*r = (struct rate){ 0 };
 }
 
+/* Most groups never change: room is made as it is needed. */
+static void grow(struct rate *r)
+{
+	unsigned room = r->room ? r->room * 2 : RATE_PER_MINUTE;
+	uint64_t *times;
+
+	if (room > r->size)
+		room = r->size;
+	times = realloc(r->times, room * sizeof(*times));
+	if (!times)
+		return;
+	r->times = times;
+	r->room = room;
+}
+
 void rate_note(struct rate *r, uint64_t now_usec)
 {
-	if (r->n == r->size) {
+	if (r->n == r->room && r->room < r->size)
+		grow(r);
+	if (!r->room)
+		return; /* out of memory */
+	if (r->n == r->size || r->n == r->room) {
 		memmove(r->times, r->times + 1, (r->n - 1) * sizeof(*r->times));
 		r->n--;
 	}

@@ -16,14 +16,15 @@
 
 struct rate {
 	uint64_t *times; /* newest last */
-	unsigned n, size;
+	unsigned n, room; /* known, allocated */
+	unsigned size;    /* as many are kept at most */
 	unsigned per_hour; /* 1..3600 */
 };
 
-/* Sets the hourly bound and makes room for it; the newest times are kept. 0 or -ENOMEM
- * (nothing changed). */
-int rate_set(struct rate *r, unsigned per_hour);
+/* Sets the hourly bound; the newest times are kept. */
+void rate_set(struct rate *r, unsigned per_hour);
 void rate_done(struct rate *r);
+/* Without memory for one more the oldest goes. */
 void rate_note(struct rate *r, uint64_t now_usec);
 /* May anything change now? */
 bool rate_may_change(const struct rate *r, uint64_t now_usec);

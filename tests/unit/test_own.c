@@ -312,7 +312,7 @@ static void test_rate(void **state)
 	struct rate r = { 0 };
 
 	(void)state;
-	assert_int_equal(rate_set(&r, 60), 0);
+	rate_set(&r, 60);
 	for (unsigned i = 0; i < RATE_PER_MINUTE - 1; i++) {
 		assert_true(rate_may_step_up(&r, T0 + i * SEC));
 		rate_note(&r, T0 + i * SEC);
@@ -324,9 +324,28 @@ static void test_rate(void **state)
 	assert_false(rate_may_change(&r, T0 + 59 * SEC));
 	assert_true(rate_may_change(&r, T0 + 61 * SEC));
 	/* A smaller bound keeps the newest times. */
-	assert_int_equal(rate_set(&r, 2), 0);
+	rate_set(&r, 2);
 	assert_false(rate_may_step_up(&r, T0 + 600 * SEC));
 	assert_true(rate_may_step_up(&r, T0 + 3700 * SEC));
+	rate_done(&r);
+}
+
+/* An hour's bound of any size, full and over. */
+static void test_rate_of_an_hour(void **state)
+{
+	struct rate r = { 0 };
+	uint64_t now_usec = T0;
+
+	(void)state;
+	rate_set(&r, 100);
+	for (unsigned i = 0; i < 300; i++) {
+		now_usec += 30 * SEC;
+		assert_int_equal(rate_may_step_up(&r, now_usec), i < 100);
+		rate_note(&r, now_usec);
+	}
+	assert_int_equal(r.n, 100);
+	assert_int_equal(r.times[99], now_usec);
+	assert_int_equal(r.times[0], now_usec - 99 * 30 * SEC);
 	rate_done(&r);
 }
 
@@ -346,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_gate_is_given_back_when_quiet),
 		cmocka_unit_test(test_density_key),
 		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_rate_of_an_hour),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
