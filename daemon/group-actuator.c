@@ -212,8 +212,8 @@ static int read_value(struct group_actuator *a, const struct target *t, char val
 	return r;
 }
 
-/* @found stands in a file that an earlier run wrote. Returns the entry if it says
- * something still. */
+/* @found stands in a file that an earlier run wrote. Returns the entry if there is
+ * one still: whoever is told may look, and find the group gone. */
 static struct group_entry *settle(
 	struct group_actuator *a, const struct target *t, const char *found)
 {
@@ -223,9 +223,10 @@ static struct group_entry *settle(
 	if (!e)
 		return NULL;
 	snprintf(expected, sizeof(expected), "%s", e->files[t->k].written);
-	if (baseline_group_settle(a->baseline, e, t->k, found))
-		tell_foreign(a, t, expected, found, true);
-	return e;
+	if (!baseline_group_settle(a->baseline, e, t->k, found))
+		return e;
+	tell_foreign(a, t, expected, found, true);
+	return find_entry(a, t->path, t->id);
 }
 
 static int look_at_file(struct group_actuator *a, const struct target *t, char *now, char *base)
@@ -373,33 +374,27 @@ static enum actuator_result write_value(
 
 /* ---- values of other people --------------------------------------------- */
 
-static void yield(struct group_actuator *a, const struct target *t, struct group_file *f,
-	const char *expected, const char *found)
-{
-	if (f->contested <= ACTUATOR_REASSERT_MAX || f->yielded)
-		return;
-	f->yielded = true;
-	warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload",
-		t->path, group_knob_file[t->k], expected, found);
-}
-
 /* @found stands where we wrote something else. Returns true when @wanted is to be
- * written over it; otherwise it is adopted. */
+ * written over it; otherwise it is adopted. @e may be gone then: whoever is told
+ * may look. */
 static bool take_foreign(struct group_actuator *a, const struct target *t, struct group_entry *e,
 	const char *found, const char *wanted)
 {
 	struct group_file *f = &e->files[t->k];
 	char expected[GROUP_VALUE_LEN];
-	bool again;
+	bool again, yields;
 
 	snprintf(expected, sizeof(expected), "%s", f->written);
 	f->contested++;
-	again = a->reassert && f->contested <= ACTUATOR_REASSERT_MAX && strcmp(found, wanted) &&
-		!a->dry_run;
+	yields = f->contested > ACTUATOR_REASSERT_MAX && !f->yielded;
+	f->yielded |= yields;
+	again = a->reassert && !f->yielded && strcmp(found, wanted) && !a->dry_run;
 	if (!again)
 		baseline_group_adopt(a->baseline, e, t->k);
 	tell_foreign(a, t, expected, found, !again);
-	yield(a, t, f, expected, found);
+	if (yields)
+		warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload",
+			t->path, group_knob_file[t->k], expected, found);
 	return again;
 }
 
@@ -408,7 +403,6 @@ static enum actuator_result apply_to_file(
 {
 	char current[GROUP_VALUE_LEN];
 	struct group_entry *e;
-	struct group_file *f;
 	int r = read_value(a, t, current);
 
 	if (r == -ENOENT || r == -ENODEV)
@@ -420,13 +414,13 @@ static enum actuator_result apply_to_file(
 	if (ret_old)
 		snprintf(ret_old, GROUP_VALUE_LEN, "%s", current);
 	e = settle(a, t, current);
-	f = e ? &e->files[t->k] : NULL;
-	if (f && f->written[0] && strcmp(current, f->written) &&
+	if (e && e->files[t->k].written[0] && strcmp(current, e->files[t->k].written) &&
 		!take_foreign(a, t, e, current, value))
 		return ACTUATOR_FOREIGN;
 	if (!strcmp(current, value))
 		return ACTUATOR_SAME;
-	return f && f->yielded ? ACTUATOR_FOREIGN : write_value(a, t, current, value);
+	e = find_entry(a, t->path, t->id);
+	return e && e->files[t->k].yielded ? ACTUATOR_FOREIGN : write_value(a, t, current, value);
 }
 
 /* What was adopted or forgotten on the way goes to disk once. */
@@ -515,9 +509,9 @@ static void audit_group(struct group_actuator *a, struct group_entry *e)
 
 void group_actuator_audit(struct group_actuator *a)
 {
-	/* downwards: an entry may go on the way */
+	/* downwards: entries may go on the way */
 	for (unsigned i = a->table->n; i-- > 0;)
-		if (!is_as_we_left_it(a, a->table->entries[i]))
+		if (i < a->table->n && !is_as_we_left_it(a, a->table->entries[i]))
 			audit_group(a, a->table->entries[i]);
 	flush(a);
 }

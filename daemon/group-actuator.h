@@ -29,7 +29,8 @@ struct group_values {
 struct group_actuator;
 
 /* @cg_fd (the cgroup2 root) and @b are borrowed. The path that ops->foreign is
- * given is "<group>/memory.thp.x". @ops must not call back into the actuator. */
+ * given is "<group>/memory.thp.x". Of this actuator, @ops may call
+ * group_actuator_look() and nothing else. */
 int group_actuator_new(int cg_fd, struct baseline *b, const struct actuator_ops *ops,
 	void *userdata, struct group_actuator **ret);
 void group_actuator_free(struct group_actuator *a);

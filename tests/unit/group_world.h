@@ -40,6 +40,7 @@ struct world {
 	const char *journal_warning;
 	unsigned warnings, foreign, adopted, n_reports;
 	char last_warning[GROUP_FILE_PATH_MAX + 256], foreign_text[GROUP_FILE_PATH_MAX + 64];
+	void (*when_foreign)(struct world *w);
 	char reports[8192]; /* "outcome path from->to errno\n" per call */
 };
 
@@ -123,6 +124,8 @@ static inline void on_foreign(
 	w->foreign++;
 	w->adopted += adopted;
 	snprintf(w->foreign_text, sizeof(w->foreign_text), "%s %s->%s", path, expected, found);
+	if (w->when_foreign)
+		w->when_foreign(w);
 }
 
 static inline void start(struct world *w)

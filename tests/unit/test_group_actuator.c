@@ -651,6 +651,47 @@ static void test_the_group_goes_at_every_point(void **state)
 	assert_int_equal(counts(w).write_errors, 0);
 }
 
+static uint64_t looked_at;
+static void remove_and_look(struct world *w)
+{
+	struct group_values now, base;
+
+	group_remove(w, WEB);
+	assert_int_equal(group_actuator_look(w->a, WEB, looked_at, &now, &base), -ESTALE);
+}
+
+/* The engine looks at once when it is told of somebody else's value. */
+static void test_the_group_goes_while_it_is_told(void **state)
+{
+	struct world *w = *state;
+
+	for (int i = 0; i < 8; i++) {
+		bool crash = i & 4;
+
+		group_actuator_set_reassert(w->a, i & 1);
+		looked_at = id_of(w, WEB);
+		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		if (crash) { /* told by the settling of the journal */
+			stop(w);
+			start(w);
+		}
+		put(w, WEB, MAX_SIZE, "131072\n");
+		w->when_foreign = remove_and_look;
+		if (i & 2)
+			group_actuator_audit(w->a);
+		else
+			assert_int_not_equal(
+				group_actuator_apply(
+					w->a, WEB, looked_at, GROUP_MAX_SIZE, "32768", NULL),
+				ACTUATOR_REFUSED);
+		w->when_foreign = NULL;
+		assert_null(groups_find(baseline_groups(w->baseline), looked_at));
+		group_make(w, WEB);
+	}
+	assert_int_equal(w->foreign, 8);
+	assert_int_equal(w->warnings, 0);
+}
+
 /* What cgroup2 says of a group that went while its file was open. */
 static void test_no_such_device(void **state)
 {
@@ -729,6 +770,7 @@ int main(void)
 		T(test_give_back),
 		T(test_give_back_that_fails),
 		T(test_the_group_goes_at_every_point),
+		T(test_the_group_goes_while_it_is_told),
 		T(test_no_such_device),
 		T(test_forget),
 		T(test_the_number_of_another_group),
