@@ -393,7 +393,9 @@ static bool take_foreign(struct group_actuator *a, const struct target *t, struc
 		baseline_group_adopt(a->baseline, e, t->k);
 	tell_foreign(a, t, expected, found, !again);
 	if (yields)
-		warn(a, "%s/%s: expected \"%s\", found \"%s\": left to others until the next reload",
+		warn(a,
+			"%s/%s: expected \"%s\", found \"%s\": left to others until the next "
+			"reload",
 			t->path, group_knob_file[t->k], expected, found);
 	return again;
 }
