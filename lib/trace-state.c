@@ -2,12 +2,13 @@
 /*
  * What the loop remembers from tick to tick, so that a trace may begin in the
  * middle of its life and the replay still decides the same. A member that is
- * added to one of these structures belongs into its table here; the test of
- * traces compares their sizes.
+ * added to one of these structures belongs into its table here, and
+ * TRACE_STATE_VERSION counts on; the test of traces compares both.
  */
 #include "trace.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,7 +269,8 @@ json_t *trace_state_json(const struct loop *l, uint64_t decisions)
 	ok &= trace_put(j, "groups", groups);
 	ok &= trace_put(j, "sizes", sizes);
 	ok &= trace_put(j, "changes_usec", trace_rate_json(&l->rate));
-	ok = ok && trace_put(j, "now_usec", json_integer((json_int_t)l->now_usec)) &&
+	ok = ok && trace_put(j, "version", json_integer(TRACE_STATE_VERSION)) &&
+	     trace_put(j, "now_usec", json_integer((json_int_t)l->now_usec)) &&
 	     trace_put(j, "arbiter",
 		     fields_json(global_fields, ELEMENTSOF(global_fields), &l->arbiter)) &&
 	     trace_put(j, "defrag", json_string(l->arbiter.defrag ? l->arbiter.defrag : "")) &&
@@ -431,6 +433,20 @@ static int get_wants(const json_t *j, const struct source *s)
 	return 0;
 }
 
+static int check_version(const json_t *j, struct trace_why *why)
+{
+	uint64_t version;
+
+	if (trace_get_value(j, "state", "version", true, &version, why) < 0)
+		return -EBADMSG;
+	if (version != TRACE_STATE_VERSION)
+		return trace_fault(why,
+			"state: version %" PRIu64 " of what the loop remembers, this program reads %d; "
+			"the mthpd that recorded it can replay it",
+			version, TRACE_STATE_VERSION);
+	return 0;
+}
+
 int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, void *userdata,
 	uint64_t *ret_decisions, struct trace_why *why)
 {
@@ -439,7 +455,8 @@ int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, v
 	size_t i;
 	int r;
 
-	if (trace_get_value(j, "state", "now_usec", true, &l->now_usec, why) < 0 ||
+	if (check_version(j, why) < 0 ||
+		trace_get_value(j, "state", "now_usec", true, &l->now_usec, why) < 0 ||
 		trace_get_value(j, "state", "decisions", true, ret_decisions, why) < 0 ||
 		trace_get_container(j, "state", "groups", JSON_ARRAY, true, &groups, why) < 0 ||
 		trace_get_container(j, "state", "sizes", JSON_ARRAY, true, &sizes, why) < 0 ||

@@ -12,7 +12,8 @@
  *             "config" (the whole configuration as text), "tree" (switches with
  *             their baselines), "stands" (what the steered files hold), "cpus",
  *             "mem_total_kb", "boot_never", "realtime_usec" at "now_usec",
- *             "state" (what the loop remembers), "anonymized"
+ *             "state" (what the loop remembers, with a "version" of its own),
+ *             "anonymized"
  *   tick      one step of the loop and all that it saw: "now_usec", "host",
  *             "khugepaged", "dying_cgroups", "sizes" (statistics), "groups"
  *             ("id", "path", "policy", "sample"); "held", "foreign",
@@ -39,6 +40,10 @@
 
 #define TRACE_FORMAT "mthpd-trace"
 #define TRACE_VERSION 1
+/* Of the header's "state", which follows the loop's own structures and so changes
+ * more often than the lines: whoever adds, removes or redefines a member of the
+ * tables in trace-state.c raises it. A plot does not need the state. */
+#define TRACE_STATE_VERSION 1
 /* A longer line is a fault. */
 #define TRACE_LINE_BYTES_MAX ((size_t)4 * 1024 * 1024)
 #define TRACE_DEPTH_MAX 16
@@ -166,7 +171,7 @@ int trace_rate_get(const json_t *object, const char *what, bool required, struct
  * rates, samples to take differences from. At most TRACE_GROUPS_MAX groups. */
 json_t *trace_state_json(const struct loop *l, uint64_t decisions);
 /* Puts it into a loop without groups whose plan and configuration are those of
- * the header. @group_new is asked for each group; it adds it to @l (NULL =
+ * the header; another TRACE_STATE_VERSION is a fault. @group_new is asked for each group; it adds it to @l (NULL =
  * ENOMEM). Returns 0, -EBADMSG or -ENOMEM. */
 typedef struct loop_group *(*trace_group_fn)(
 	struct loop *l, uint64_t id, const char *path, const char *policy, void *userdata);
