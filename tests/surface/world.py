@@ -144,9 +144,9 @@ class Trial:
         self.trees.append(tree)
         return tree
 
-    def configure(self, text=""):
+    def configure(self, text="", base=CONFIG):
         with open(self.config, "w") as f:
-            f.write(CONFIG + text)
+            f.write(base + text)
 
     def spawn(self, command, **how):
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, **how)
@@ -172,10 +172,10 @@ class Trial:
         self.bus_daemon.kill()
         self.bus_daemon.wait()
 
-    def start(self, tree=None, config="", args=(), bus=True, **env):
+    def start(self, tree=None, config="", args=(), bus=True, base=CONFIG, **env):
         """mthpd, until it answers."""
         self.fake = tree or self.tree()
-        self.configure(config)
+        self.configure(config, base)
         clean = {k: v for k, v in os.environ.items()
                  if k not in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "DBUS_SYSTEM_BUS_ADDRESS")}
         clean["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
@@ -268,17 +268,25 @@ class Trial:
         group.step(current=group.limit - 4096)
         self.open.append(Drive(group))
 
-    def close(self):
-        error = None
+    def rest(self):
+        """Ends what moves counters, and mthpd; another one may start."""
         for x in self.open:
             x.close()
+        self.open = []
         if self.daemon and self.daemon.poll() is None:
             self.daemon.terminate()
             try:
                 if self.daemon.wait(DEADLINE) != 0:
-                    error = Failure("mthpd ended with code %d" % self.daemon.returncode)
+                    raise Failure("mthpd ended with code %d" % self.daemon.returncode)
             except subprocess.TimeoutExpired:
-                error = Failure("mthpd does not end")
+                raise Failure("mthpd does not end") from None
+
+    def close(self):
+        error = None
+        try:
+            self.rest()
+        except Failure as failure:
+            error = failure
         for p in self.processes:
             if p.poll() is None:
                 p.kill()
