@@ -219,11 +219,19 @@ static int verify(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 
 static int do_reload(struct bus *b, sd_bus_message *m, struct bus_hold *hold)
 {
+	char why[ENGINE_WHY_LEN];
+	json_t *text;
+	int r;
+
 	(void)hold;
-	if (engine_reload(b->engine) < 0)
-		return sd_bus_reply_method_errorf(m, "org.mthpd1.BadConfiguration",
-			"The configuration has faults (see the log, or mthpctl check-config); the old one stands");
-	return sd_bus_reply_method_return(m, "");
+	if (engine_reload(b->engine, why) == 0)
+		return sd_bus_reply_method_return(m, "");
+	/* A file's name may be any bytes, an error's text may not. */
+	text = json_from_bytes(why);
+	r = sd_bus_reply_method_errorf(m, "org.mthpd1.BadConfiguration", "%s; the old one stands",
+		text ? json_string_value(text) : "The configuration has faults");
+	json_decref(text);
+	return r;
 }
 
 static int reload(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)

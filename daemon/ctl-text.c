@@ -117,6 +117,34 @@ void ctl_put_wrapped(FILE *f, unsigned indent, const char *text)
 	fputc('\n', f);
 }
 
+#define FOLD_INDENT 2u
+
+void ctl_put_folded(FILE *f, const char *text)
+{
+	unsigned at = 0;
+
+	while (*text) {
+		size_t blanks = strspn(text, " \t"), len = strcspn(text + blanks, " \t\n");
+		unsigned width = word_width(text + blanks, len);
+
+		if (at > FOLD_INDENT && at + blanks + width > CTL_WIDTH) {
+			at = new_line(f, FOLD_INDENT, false);
+		} else {
+			fprintf(f, "%*s", (int)blanks, "");
+			at += (unsigned)blanks;
+		}
+		for (size_t i = 0; i < len; i++)
+			put_char(f, text[blanks + i]);
+		at += width;
+		text += blanks + len;
+		if (*text == '\n') {
+			fputc('\n', f);
+			at = 0;
+			text++;
+		}
+	}
+}
+
 static void human(double v, const char *units, char *ret)
 {
 	while (v >= 1023.95 && units[1]) {

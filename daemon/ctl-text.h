@@ -28,6 +28,10 @@ void ctl_put_text(FILE *f, const char *text);
  * blanks; a word that is too long for a line is cut into pieces. */
 void ctl_put_wrapped(FILE *f, unsigned indent, const char *text);
 
+/* ctl_put_text() for somebody who reads: lines are broken at blanks to keep
+ * CTL_WIDTH and go on indented; a long word (a group's path) stays whole. */
+void ctl_put_folded(FILE *f, const char *text);
+
 /* "512", "31.2M", "4.0G" (units of 1024; B below 1K); "-" for no number. @ret
  * is of CTL_HUMAN_LEN. */
 #define CTL_HUMAN_LEN 24

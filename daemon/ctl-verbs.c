@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "config.h"
@@ -91,6 +92,29 @@ static char *error_details(const json_t *parameters)
 	return text;
 }
 
+/* The errors of org.mthpd1 as sentences; false for one that is not known here. */
+static bool explain_own_error(const struct ctl *ctl, const struct ctl_reply *r, const char *details)
+{
+	const char *what = json_string_value(json_object_get(r->parameters, "what"));
+	json_int_t n = json_integer_value(json_object_get(r->parameters, "failures"));
+
+	if (!strcmp(r->error, "org.mthpd1.NotFound") && what)
+		ctl_complain(ctl, "%s: %s%s", ctl->verb, !strcmp(ctl->verb, "explain") ?
+			"mthpd watches no group of this name: " : "", what);
+	else if (!strcmp(r->error, "org.mthpd1.BadConfiguration") && details)
+		ctl_complain(ctl, "%s: the old configuration stands: %s", ctl->verb, details);
+	else if (!strcmp(r->error, "org.mthpd1.RestoreIncomplete") && n > 0)
+		ctl_complain(ctl, "%s: %" JSON_INTEGER_FORMAT " value%s could not be put back, the log names "
+			"them", ctl->verb, n, n == 1 ? "" : "s");
+	else if (!strcmp(r->error, "org.mthpd1.TooManyClients"))
+		ctl_complain(ctl, "%s: mthpd has as many clients as it takes; try again", ctl->verb);
+	else if (!strcmp(r->error, "org.mthpd1.Failed") && details)
+		ctl_complain(ctl, "%s: %s", ctl->verb, details);
+	else
+		return false;
+	return true;
+}
+
 int ctl_explain_error(const struct ctl *ctl, const char *method, const struct ctl_reply *r)
 {
 	_cleanup_free_ char *details = NULL;
@@ -107,8 +131,9 @@ int ctl_explain_error(const struct ctl *ctl, const char *method, const struct ct
 		return CTL_NO;
 	}
 	details = error_details(r->parameters);
-	ctl_complain(ctl, "%s: %s%s%s", ctl->verb, r->error, details && *details ? ": " : "",
-		details ? details : "");
+	if (!explain_own_error(ctl, r, details))
+		ctl_complain(ctl, "%s: %s%s%s", ctl->verb, r->error, details && *details ? ": " : "",
+			details ? details : "");
 	return CTL_NO;
 }
 
@@ -394,7 +419,9 @@ static const char *relative_to_root(const char *path)
  * daemon watches. Cuts @path. */
 static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret)
 {
-	for (;;) {
+	_cleanup_free_ char *whole = strdup(path);
+
+	while (*path) {
 		struct ctl_reply r;
 		int code = CTL_OK;
 		json_t *p = string_parameter(ctl, "cgroup", path, &code);
@@ -406,7 +433,7 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 			return code;
 		if (err < 0)
 			return ctl_unreachable(ctl, err);
-		if (r.error && !strcmp(r.error, "org.mthpd1.NotFound") && *path) {
+		if (r.error && !strcmp(r.error, "org.mthpd1.NotFound")) {
 			ctl_reply_done(&r);
 			*(slash ? slash : path) = '\0';
 			continue;
@@ -419,6 +446,9 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 		*ret = r;
 		return CTL_OK;
 	}
+	ctl_complain(ctl, "%s: process %s is in /%s: mthpd watches neither that group nor one above it",
+		ctl->verb, ctl->pid, whole ? whole : "");
+	return CTL_NO;
 }
 
 static int call_explain(const struct ctl *ctl, struct ctl_reply *ret)
@@ -455,7 +485,11 @@ int ctl_explain(const struct ctl *ctl)
 	} else {
 		const char *s = json_string_value(text);
 
-		ctl_put_text(ctl->out, s);
+		/* In a pipe each sentence stays a line, for grep. */
+		if (isatty(fileno(ctl->out)))
+			ctl_put_folded(ctl->out, s);
+		else
+			ctl_put_text(ctl->out, s);
 		if (*s && s[strlen(s) - 1] != '\n')
 			fputc('\n', ctl->out);
 	}

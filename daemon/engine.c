@@ -512,19 +512,38 @@ void engine_free(struct engine *e)
 
 /* ---- orders from outside ----------------------------------------------- */
 
+struct faults {
+	char *first;
+	unsigned n;
+};
+
 static void on_fault(const char *file, unsigned line, const char *message, void *userdata)
 {
-	(void)userdata;
-	log_err("%s:%u: %s", file, line, message);
+	struct faults *f = userdata;
+	char place[16] = "";
+
+	if (line)
+		snprintf(place, sizeof(place), ":%u", line);
+	log_err("%s%s: %s", file, place, message);
+	if (f->n++ == 0)
+		snprintf(f->first, ENGINE_WHY_LEN, "%s%s: %s", file, place, message);
 }
 
-int engine_reload(struct engine *e)
+int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN])
 {
 	struct config *config, *old = e->config;
-	int r = config_load(e->config_file, e->root, on_fault, NULL, &config);
+	struct faults faults = {.first = why};
+	int r = config_load(e->config_file, e->root, on_fault, &faults, &config);
 
 	if (r < 0) {
+		size_t n = faults.n ? strlen(why) : 0;
+
 		log_err("the configuration was not reloaded: the old one stands");
+		if (faults.n == 0)
+			snprintf(why, ENGINE_WHY_LEN, "%s", strerror(-r));
+		else if (faults.n > 1)
+			snprintf(why + n, ENGINE_WHY_LEN - n, "; %u faults in all, they are in the log",
+				faults.n);
 		return r;
 	}
 	e->config = config;

@@ -37,8 +37,10 @@ void engine_start(struct engine *e);
 int engine_stop(struct engine *e);
 void engine_free(struct engine *e);
 
-/* 0; -EINVAL after each fault was logged: the old configuration stands whole. */
-int engine_reload(struct engine *e);
+/* 0; -EINVAL after each fault was logged: the old configuration stands whole, and
+ * @why has the first fault with its place. */
+#define ENGINE_WHY_LEN 512
+int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN]);
 /* A hold freezes all switches where they are, over a restart too. */
 int engine_hold(struct engine *e, const char *reason);
 int engine_release(struct engine *e);

@@ -205,11 +205,12 @@ static void protect_self(void)
 static void on_signal(evutil_socket_t sig, short what, void *userdata)
 {
 	struct daemon *d = userdata;
+	char why[ENGINE_WHY_LEN]; /* logged already */
 
 	(void)what;
 	if (sig == SIGHUP) {
 		sd_notify(0, "RELOADING=1");
-		engine_reload(d->engine);
+		engine_reload(d->engine, why);
 		sd_notify(0, "READY=1");
 		return;
 	}

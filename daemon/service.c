@@ -157,13 +157,13 @@ static int metrics_now(const struct varlink_call *call, void *userdata, json_t *
 static int reload(const struct varlink_call *call, void *userdata, json_t **ret_parameters,
 	const char **ret_error)
 {
-	int r = engine_reload(userdata);
+	char why[ENGINE_WHY_LEN];
+	int r = engine_reload(userdata, why);
 
 	(void)call;
 	if (r < 0) {
 		*ret_error = "org.mthpd1.BadConfiguration";
-		*ret_parameters = json_pack("{s:s}", "message",
-			"the configuration has faults (see the log, or mthpctl check-config); the old one stands");
+		*ret_parameters = json_pack("{s:o}", "message", json_from_bytes(why));
 	}
 	return r;
 }

@@ -100,7 +100,7 @@ def verb_reload(w):
     w.says("reload")
     equal(w.state(), "dry-run", "state after the reload")
     w.t.configure("[Daemon]\nDryRnu=yes\n")
-    w.says("reload", code=1)
+    check(re.search(r"mthpd\.conf:\d+: unknown key 'DryRnu'", w.says("reload", code=1)), "the fault and its place")
     equal(w.state(), "dry-run", "state after a faulty one")
     w.t.configure()
     w.says("reload")
@@ -166,12 +166,12 @@ def option_n(w):
 
 def option_pid(w):
     """The group of a process: this one's."""
-    group = own_cgroup()
-    if group is None:
-        check("version 2" in w.says("explain", "--pid=%d" % os.getpid(), code=1), "no group of version 2")
+    group, option = own_cgroup(), "--pid=%d" % os.getpid()
+    if group:
+        check(group in w.says("explain", option), "explain --pid: %s", w.says("explain", option))
     else:
-        text = w.says("explain", "--pid=%d" % os.getpid())
-        check((group or "mthpd is active") in text, "explain --pid: %s", text)
+        words = "in no cgroup of version 2" if group is None else "is in /: mthpd watches neither"
+        check(words in w.says("explain", option, code=1), "explain --pid: %s", w.says("explain", option, code=1))
 
 
 def option_max_size(w):
@@ -409,6 +409,7 @@ def bus_reload(w, m):
         check(False, "a faulty configuration is taken")
     except Error as error:
         equal(error.name, "org.mthpd1.BadConfiguration", "error")
+        check(re.search(r"mthpd\.conf:\d+: unknown key 'DryRnu'", str(error)), "error: %s", error)
     w.t.configure()
     m("Reload")
 
