@@ -144,7 +144,7 @@ def test_reload_by_mthpctl(t):
     d.configure("[Daemon]\nInterval=0\n")
     done = d.ctl("reload")
     equal(done.returncode, 1, "exit code with faults")
-    check("fault" in done.stderr, done.stderr)
+    check("mthpd.conf:" in done.stderr and "Interval=0: out of range" in done.stderr, done.stderr)
 
 
 @seconds(4)
