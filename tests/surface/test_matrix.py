@@ -22,6 +22,9 @@ def own_cgroup():
         return next((line[3:].strip().strip("/") for line in f if line.startswith("0::")), None)
 
 
+DROPPED = ("hugepages-64kB/enabled", "hugepages-2048kB/enabled", "khugepaged/max_ptes_none")
+
+
 class World:
     """mthpd after a real drop, with a bus."""
 
@@ -34,7 +37,7 @@ class World:
         self.g = self.tree.group("web.service", limit=64 * MIB)
         t.thrash(self.g)
         t.start_both(self.tree)
-        wait(lambda: self.tree.size(64) == "never" and self.tree.size(2048) == "never", "the drop")
+        wait(lambda: [self.tree.knob(k) for k in DROPPED] == ["never", "never", "0"], "the drop")
         self.ctl, self.file = t.ctl, lambda name: os.path.join(t.dir, name)
 
     def says(self, *args, code=0):

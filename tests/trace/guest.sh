@@ -4,6 +4,8 @@
 #   tests/vm/vmrun --timeout=900 --add=build/mthpd --add=build/mthpctl \
 #       --add=tests/vm/guest/t_lib.sh:/t_lib.sh --add=tests/vm/guest/cases.sh:/cases.sh \
 #       --get=/trace:tests/fixtures/traces/linux-6.12.ndjson tests/trace/guest.sh
+# and with --get=/shown-NAME:tests/fixtures/shown/NAME for NAME in status, top and
+# explain what mthpctl says in the middle of the batch job, as the README shows it.
 # A shop that fits, a batch job that goes beyond its limit at random, and a
 # build that fills fresh memory.
 . /t_lib.sh
@@ -23,7 +25,13 @@ recorder=$!
 wait_for 30 test -s /trace
 workload --cgroup=$CG/shop.slice/shop.service --seed=1 "fill:size=48M,rate=4000,seconds=75" > /dev/null &
 sleep 10
-workload --cgroup=$CG/batch.slice/nightly.service --seed=2 "random:size=96M,seconds=20" > /dev/null
+workload --cgroup=$CG/batch.slice/nightly.service --seed=2 "random:size=96M,seconds=20" > /dev/null &
+batch=$!
+sleep 12
+ctl status > /shown-status
+ctl top > /shown-top
+ctl explain batch.slice/nightly.service > /shown-explain
+wait $batch
 sleep 20
 workload --cgroup=$CG/build.scope --seed=3 "random:size=160M,seconds=12" > /dev/null
 sleep 10
