@@ -93,10 +93,12 @@ static void put(struct screen *s, enum attribute a, const char *format, ...)
 static void draw_title(struct screen *s, const json_t *status)
 {
 	const json_t *counters = get(status, "counters");
+	json_int_t decisions = json_integer_value(get(counters, "decisions"));
+	json_int_t writes = json_integer_value(get(counters, "writes"));
 
-	put(s, REVERSE, "mthpd %s  %s  Linux %s  %" JSON_INTEGER_FORMAT " decisions, %" JSON_INTEGER_FORMAT " writes",
-		word(status, "version"), word(status, "state"), word(get(status, "kernel"), "release"),
-		json_integer_value(get(counters, "decisions")), json_integer_value(get(counters, "writes")));
+	put(s, REVERSE, "mthpd %s  %s  Linux %s  %" JSON_INTEGER_FORMAT " decision%s, %" JSON_INTEGER_FORMAT " write%s",
+		word(status, "version"), word(status, "state"), word(get(status, "kernel"), "release"), decisions,
+		decisions == 1 ? "" : "s", writes, writes == 1 ? "" : "s");
 }
 
 static void draw_trouble(struct screen *s, const json_t *status, const char *notice)
@@ -147,6 +149,10 @@ static void draw_sizes(struct screen *s, const json_t *status)
 			changed(size) ? '*' : ' ');
 		at += SIZE_COLUMN;
 	}
+	/* Only an asterisk uses the last column. */
+	names[strlen(names) - 1] = '\0';
+	if (modes[strlen(modes) - 1] == ' ')
+		modes[strlen(modes) - 1] = '\0';
 	put(s, PLAIN, "%s", names);
 	put(s, PLAIN, "%s", modes);
 }

@@ -421,7 +421,7 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 {
 	_cleanup_free_ char *whole = strdup(path);
 
-	while (*path) {
+	for (;;) {
 		struct ctl_reply r;
 		int code = CTL_OK;
 		json_t *p = string_parameter(ctl, "cgroup", path, &code);
@@ -435,6 +435,8 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 			return ctl_unreachable(ctl, err);
 		if (r.error && !strcmp(r.error, "org.mthpd1.NotFound")) {
 			ctl_reply_done(&r);
+			if (!*path)
+				break;
 			*(slash ? slash : path) = '\0';
 			continue;
 		}

@@ -420,24 +420,50 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 
 /* ---- explain ----------------------------------------------------------- */
 
+static bool as_at_start(struct engine *e, const struct loop_want *w)
+{
+	return !w->is_size || !strcmp(w->value, baseline_or(e, w->path, w->value));
+}
+
+static bool same_story(struct engine *e, const struct loop_want *a, const struct loop_want *b)
+{
+	return !as_at_start(e, b) && !strcmp(a->value, b->value) && a->reason == b->reason &&
+	       a->cause == b->cause && !strcmp(baseline_or(e, a->path, "?"), baseline_or(e, b->path, "?"));
+}
+
+static void put_size(uint64_t kb, const char *before, FILE *f)
+{
+	bool mib = kb % 1024 == 0;
+
+	fprintf(f, "%s%" PRIu64 "%s", before, mib ? kb / 1024 : kb, mib ? "M" : "K");
+}
+
+/* One sentence for the sizes that share a fate: "16K, 32K: never is wanted, ..." */
 static void explain_sizes(struct engine *e, FILE *f)
 {
-	for (unsigned i = 0; i < e->loop->n_wants; i++) {
-		const struct loop_want *w = &e->loop->wants[i];
+	const struct loop_want *w = e->loop->wants;
 
-		if (!w->is_size || !strcmp(w->value, baseline_or(e, w->path, w->value)))
-			continue;
-		fprintf(f, "%s should be %s instead of %s: %s%s%s.\n", w->path, w->value,
-			baseline_or(e, w->path, "?"), reason_text(w->reason), w->cause ? ". Cause: " : "",
-			!w->cause ? "" : *w->cause->path ? w->cause->path : "this machine");
+	for (unsigned i = 0; i < e->loop->n_wants; i++) {
+		bool told = as_at_start(e, &w[i]);
+
+		for (unsigned j = 0; j < i && !told; j++)
+			told = same_story(e, &w[i], &w[j]);
+		for (unsigned j = i; j < e->loop->n_wants && !told; j++)
+			if (same_story(e, &w[i], &w[j]))
+				put_size(e->loop->plan.sizes[w[j].size].size_kb, j == i ? "" : ", ", f);
+		if (!told)
+			fprintf(f, ": %s is wanted instead of %s: %s%s%s.\n", w[i].value,
+				baseline_or(e, w[i].path, "?"), reason_text(w[i].reason),
+				w[i].cause ? ". Cause: " : "",
+				!w[i].cause ? "" : *w[i].cause->path ? w[i].cause->path : "this machine");
 	}
 }
 
 static void explain_numbers(const struct controller *c, FILE *f)
 {
 	if (c->some >= 0)
-		fprintf(f, "In the last tick some task stalled for %.1f %% of the time, all of them for "
-			   "%.1f %%.\n", c->some * 100, c->full * 100);
+		fprintf(f, "In the last tick some task stalled for %.1f%% of the time, all of them for "
+			   "%.1f%%.\n", c->some * 100, c->full * 100);
 	if (value_known(c->margin_bytes))
 		fprintf(f, "%.1f MiB are left before the limit, %.1f MiB with clean page cache; below "
 			   "%.1f MiB the group counts as nearly full.\n", (double)c->margin_bytes / 1048576,
@@ -499,11 +525,10 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	if (!c)
 		return;
 	largest_kb = plan_largest_on_kb(&e->loop->plan, c->rung, c->raised);
+	fprintf(f, "It is at rung %u of %u: ", c->rung, plan_top(&e->loop->plan));
 	if (largest_kb)
-		fprintf(f, "It is at rung %u of %u: folios up to %" PRIu64 "K.\n", c->rung,
-			plan_top(&e->loop->plan), largest_kb);
-	else
-		fprintf(f, "It is at rung %u of %u: no large folios.\n", c->rung, plan_top(&e->loop->plan));
+		put_size(largest_kb, "folios up to ", f);
+	fprintf(f, "%s.\n", largest_kb ? "" : "no large folios");
 	explain_numbers(c, f);
 	explain_own(e, n->group, f);
 	if (c->hold_until_usec > now)
@@ -518,8 +543,8 @@ static void explain_whole(struct engine *e, FILE *f)
 	const struct decision *d = history_get(&e->history, 0);
 	char text[512];
 
-	fprintf(f, "mthpd is %s on Linux %s, with %" PRIu64 " decisions so far.\n", state_word(e),
-		e->caps.release, e->loop->decisions);
+	fprintf(f, "mthpd is %s on Linux %s, with %" PRIu64 " decision%s so far.\n", state_word(e),
+		e->caps.release, e->loop->decisions, e->loop->decisions == 1 ? "" : "s");
 	for (unsigned i = 0; i < e->n_degraded; i++)
 		fprintf(f, "Degraded: %s.\n", e->degraded[i].text);
 	if (engine_held(e))
@@ -552,13 +577,14 @@ int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t
 	f = open_memstream(&text, &size);
 	if (!f)
 		return -ENOMEM;
+	/* What was asked for comes first. */
+	if (n)
+		explain_group(e, n, f);
 	explain_whole(e, f);
 	explain_sizes(e, f);
 	for (size_t i = 0; !n && i < e->loop->n_groups; i++)
 		if (e->loop->groups[i]->wish.hurt)
 			explain_group(e, e->loop->groups[i]->owner, f);
-	if (n)
-		explain_group(e, n, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return -ENOMEM;

@@ -47,10 +47,11 @@ static const char description[] =
 	"error TooManyClients (limit: int)\n"
 	"error Failed (errno: int, message: string)\n";
 
-static int invalid(const char *parameter, json_t **ret_parameters, const char **ret_error)
+static int invalid(const char *parameter, const char *reason, json_t **ret_parameters,
+	const char **ret_error)
 {
 	*ret_error = "org.varlink.service.InvalidParameter";
-	*ret_parameters = json_pack("{s:s}", "parameter", parameter);
+	*ret_parameters = json_pack("{s:s, s:s}", "parameter", parameter, "reason", reason);
 	return -EINVAL;
 }
 
@@ -88,7 +89,7 @@ static int explain(const struct varlink_call *call, void *userdata, json_t **ret
 	int r;
 
 	if (!get_string(call, "cgroup", &cgroup))
-		return invalid("cgroup", ret_parameters, ret_error);
+		return invalid("cgroup", "must be a string", ret_parameters, ret_error);
 	r = engine_explain(userdata, cgroup, &text, &facts);
 	if (r == -ENOENT) {
 		*ret_error = "org.mthpd1.NotFound";
@@ -111,7 +112,7 @@ static int history(const struct varlink_call *call, void *userdata, json_t **ret
 	if (v && !json_is_null(v)) {
 		n = json_integer_value(v);
 		if (!json_is_integer(v) || n < 0)
-			return invalid("n", ret_parameters, ret_error);
+			return invalid("n", "must be a whole number, 0 or more", ret_parameters, ret_error);
 	}
 	*ret_parameters = json_pack("{s:o}", "decisions",
 		engine_history(userdata, n > UINT_MAX ? UINT_MAX : (unsigned)n));
@@ -175,7 +176,7 @@ static int hold(const struct varlink_call *call, void *userdata, json_t **ret_pa
 	int r;
 
 	if (!get_string(call, "reason", &reason))
-		return invalid("reason", ret_parameters, ret_error);
+		return invalid("reason", "must be a string", ret_parameters, ret_error);
 	r = engine_hold(userdata, reason);
 	if (r == 0)
 		*ret_parameters = json_pack("{s:i}", "cookie", HOLD_COOKIE);
@@ -189,7 +190,7 @@ static int release(const struct varlink_call *call, void *userdata, json_t **ret
 
 	if (v && !json_is_null(v) && json_integer_value(v) != HOLD_COOKIE) {
 		if (!json_is_integer(v))
-			return invalid("cookie", ret_parameters, ret_error);
+			return invalid("cookie", "must be a whole number", ret_parameters, ret_error);
 		*ret_error = "org.mthpd1.NotFound";
 		*ret_parameters = json_pack("{s:s}", "what", "no hold has this cookie");
 		return -ENOENT;
@@ -222,7 +223,7 @@ static int monitor(const struct varlink_call *call, void *userdata, json_t **ret
 	int r;
 
 	if (v && !json_is_null(v) && !json_is_boolean(v))
-		return invalid("samples", ret_parameters, ret_error);
+		return invalid("samples", "must be true or false", ret_parameters, ret_error);
 	r = varlink_stream_start(call->client, samples ? TOPIC_SAMPLES : TOPIC_DECISIONS);
 	if (r < 0)
 		return r;
@@ -269,17 +270,17 @@ static void monitor_decision(const struct decision *d, void *userdata)
 /* ---- the table --------------------------------------------------------- */
 
 static const struct varlink_method methods[] = {
-	{ .name = "org.mthpd1.GetStatus", .handler = get_status },
-	{ .name = "org.mthpd1.Explain", .handler = explain },
-	{ .name = "org.mthpd1.History", .handler = history },
-	{ .name = "org.mthpd1.Features", .handler = features },
-	{ .name = "org.mthpd1.Verify", .handler = verify },
-	{ .name = "org.mthpd1.Metrics", .handler = metrics_now },
-	{ .name = "org.mthpd1.Monitor", .stream = true, .handler = monitor },
-	{ .name = "org.mthpd1.Reload", .root_only = true, .handler = reload },
-	{ .name = "org.mthpd1.Hold", .root_only = true, .handler = hold },
-	{ .name = "org.mthpd1.Release", .root_only = true, .handler = release },
-	{ .name = "org.mthpd1.Restore", .root_only = true, .handler = restore },
+	{ .name = "org.mthpd1.GetStatus", .takes = "", .handler = get_status },
+	{ .name = "org.mthpd1.Explain", .takes = "cgroup", .handler = explain },
+	{ .name = "org.mthpd1.History", .takes = "n", .handler = history },
+	{ .name = "org.mthpd1.Features", .takes = "", .handler = features },
+	{ .name = "org.mthpd1.Verify", .takes = "", .handler = verify },
+	{ .name = "org.mthpd1.Metrics", .takes = "", .handler = metrics_now },
+	{ .name = "org.mthpd1.Monitor", .takes = "samples", .stream = true, .handler = monitor },
+	{ .name = "org.mthpd1.Reload", .takes = "", .root_only = true, .handler = reload },
+	{ .name = "org.mthpd1.Hold", .takes = "reason", .root_only = true, .handler = hold },
+	{ .name = "org.mthpd1.Release", .takes = "cookie", .root_only = true, .handler = release },
+	{ .name = "org.mthpd1.Restore", .takes = "", .root_only = true, .handler = restore },
 };
 
 static struct varlink_info info = {

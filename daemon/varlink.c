@@ -183,12 +183,27 @@ static int refuse(const char *error, const char *method, const char *reason, int
 	return err;
 }
 
+/* A parameter that the method does not take, misspelt perhaps; NULL = none. */
+static const char *unknown_parameter(const struct varlink_method *m, const json_t *parameters)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)parameters, key, v)
+	{
+		if (m->takes && strcmp(m->takes, key) != 0)
+			return key;
+	}
+	return NULL;
+}
+
 static int call_method(struct varlink_client *c, const struct varlink_request *r,
 	json_t **ret_parameters, const char **ret_error)
 {
 	const struct varlink_info *info = c->server->info;
 	const struct varlink_method *m = NULL;
 	struct varlink_call call = {c, c->uid, r->more, r->parameters};
+	const char *unknown;
 	int err;
 
 	for (size_t i = 0; i < info->n_methods && !m; i++) {
@@ -206,6 +221,12 @@ static int call_method(struct varlink_client *c, const struct varlink_request *r
 	if (m->stream && !r->more)
 		return refuse(VARLINK_SERVICE ".ExpectedMore", r->method, NULL, -EINVAL,
 			ret_parameters, ret_error);
+	unknown = unknown_parameter(m, r->parameters);
+	if (unknown) {
+		*ret_parameters = json_pack("{s:s,s:s}", "parameter", unknown, "reason",
+			"this method has no such parameter");
+		return -EINVAL;
+	}
 	c->in_stream_call = m->stream;
 	err = m->handler(&call, info->userdata, ret_parameters, ret_error);
 	c->in_stream_call = false;

@@ -48,6 +48,7 @@ struct varlink_method {
 	const char *name;  /* "org.mthpd1.GetStatus" */
 	bool root_only;    /* refused with org.varlink.service.PermissionDenied to others */
 	bool stream;       /* answers only calls with "more"; others get ExpectedMore */
+	const char *takes; /* its only parameter, "" = none: others get InvalidParameter; NULL = any */
 	varlink_handler handler; /* NULL: MethodNotImplemented */
 };
 

@@ -5,9 +5,11 @@ what is new there and not tried here fails."""
 
 import json
 import os
+import pty
 import re
 import signal
 import socket
+import subprocess
 import xml.etree.ElementTree
 
 from dbus import Error
@@ -59,6 +61,22 @@ class World:
 
 # ---- mthpctl
 
+def in_a_terminal(command):
+    """Its lines when standard output is a terminal."""
+    master, slave = pty.openpty()
+    p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave)
+    os.close(slave)
+    text = b""
+    try:
+        while True:
+            text += os.read(master, 65536)
+    except OSError:  # EIO: the other end is closed
+        pass
+    os.close(master)
+    equal(p.wait(10), 0, "exit code")
+    return text.decode().replace("\r", "").splitlines()
+
+
 def verb_status(w):
     text = w.says("status")
     check("web.service" in text and "drop-" in text and "64K" in text, "status: %s", text)
@@ -71,7 +89,12 @@ def verb_top(w):
 
 def verb_explain(w):
     text = w.says("explain", "web.service")
-    check("web.service" in text and re.search(r"\d+(\.\d+)? ?%", text), "explain: %s", text)
+    check(text.startswith("web.service is in state drop: tasks stall") and re.search(r"\d+\.\d%", text), "explain: %s", text)
+    check("\n64K: never is wanted instead of always: " in text and "\n2M: never is wanted instead of inherit" in text,
+          "sizes: %s", text)
+    lines = in_a_terminal([w.t.mthpctl, "--socket=" + w.t.socket, "explain", "web.service"])
+    check(max(len(x) for x in lines) <= 80 and len(lines) > len(text.splitlines()), "in a terminal: %s", lines)
+    equal(" ".join(lines[:2]).split()[:12], text.split()[:12], "the same words")
     check("mthpd is active" in w.says("explain"), "explain of the machine")
 
 

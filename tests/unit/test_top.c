@@ -79,7 +79,7 @@ static void test_rows(void **state)
 	/* What is not known is a dash, and a group that gets less says so. */
 	assert_non_null(strstr(text, "            -           -      -   64K clamped\n"));
 	assert_non_null(strstr(text, "     64K       2M"));
-	assert_non_null(strstr(text, "  never* madvise \n"));
+	assert_non_null(strstr(text, "  never* madvise\n"));
 	free(text);
 }
 

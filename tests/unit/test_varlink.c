@@ -101,13 +101,15 @@ static int fails(
 }
 
 static const struct varlink_method methods[] = {
-	{"org.test.Echo", false, false, echo},
-	{"org.test.Big", false, false, big},
-	{"org.test.Change", true, false, echo},
-	{"org.test.Monitor", false, true, monitor},
-	{"org.test.Sneak", false, false, sneak},
-	{"org.test.Fail", false, false, fails},
-	{"org.test.Later", false, false, NULL},
+	{"org.test.Echo", false, false, NULL, echo},
+	{"org.test.Big", false, false, NULL, big},
+	{"org.test.Change", true, false, NULL, echo},
+	{"org.test.Monitor", false, true, NULL, monitor},
+	{"org.test.Sneak", false, false, NULL, sneak},
+	{"org.test.Fail", false, false, NULL, fails},
+	{"org.test.Later", false, false, NULL, NULL},
+	{"org.test.One", false, false, "text", echo},
+	{"org.test.None", false, false, "", echo},
 };
 
 static struct varlink_info info = {"vendor", "product", "1.2", "https://example.org", "org.test",
@@ -355,6 +357,10 @@ static const struct {
 		"parameter", "oneway"},
 	{"{\"method\":\"org.test.Echo\",\"params\":{}}", SERVICE "InvalidParameter", "parameter",
 		"request"},
+	{"{\"method\":\"org.test.One\",\"parameters\":{\"text\":\"a\",\"txet\":1}}", SERVICE "InvalidParameter",
+		"parameter", "txet"},
+	{"{\"method\":\"org.test.None\",\"parameters\":{\"text\":1}}", SERVICE "InvalidParameter", "parameter",
+		"text"},
 	{"{\"method\":\"org.test.Nothing\"}", SERVICE "MethodNotFound", "method",
 		"org.test.Nothing"},
 	{"{\"method\":\"org.varlink.service.Nothing\"}", SERVICE "MethodNotFound", "method",
