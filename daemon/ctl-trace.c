@@ -353,7 +353,7 @@ int ctl_record(const struct ctl *ctl)
 struct comparison {
 	const struct ctl *ctl;
 	json_t *steps; /* with --json */
-	bool other_policy;
+	bool other_policy, begun;
 };
 
 static void put_numbers(FILE *f, const struct trace_decision *d)
@@ -424,6 +424,9 @@ static void on_step(const struct replay_step *s, void *userdata)
 			decisions_json(s->replayed, s->n_replayed)));
 		return;
 	}
+	if (!c->begun)
+		fputs("= decided in both, - only as recorded, + only in the replay\n\n", f);
+	c->begun = true;
 	put_time(f, s->realtime_usec);
 	for (size_t i = 0; i < s->n_recorded; i++)
 		put_decision(f, among(&s->recorded[i], s->replayed, s->n_replayed) ? '=' : '-',
@@ -540,8 +543,6 @@ static int compare(const struct ctl *ctl, FILE *f, const struct config *config)
 	struct trace_why why;
 	int r;
 
-	if (!ctl->json)
-		fputs("= decided in both, - only as recorded, + only in the replay\n\n", ctl->out);
 	r = replay_run(f, config, on_step, &c, &sum, &why);
 	if (r < 0) {
 		json_decref(c.steps);

@@ -315,7 +315,8 @@ static int read_tree(struct engine *e)
 	}
 	caps_probe(e->root, e->root_fd, &e->tree_base, &e->caps);
 	if (e->tree_base.unparseable)
-		engine_degrade(e, "unparseable", "a choice file cannot be understood: it is left alone");
+		engine_degrade(e, "unparseable", "%s cannot be understood: it is left alone",
+			e->tree_base.unparseable_path);
 	return 0;
 }
 

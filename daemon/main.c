@@ -151,7 +151,7 @@ static int check_config(const struct arguments *a)
 static void on_restored(const char *path, const char *outcome, const char *from, const char *to,
 	int error, void *userdata)
 {
-	(void)userdata;
+	*(bool *)userdata = true;
 	if (!strcmp(outcome, "restored"))
 		printf("%s: %s -> %s, restored\n", path, from, to);
 	else if (!strcmp(outcome, "left") && error == ENOENT)
@@ -165,7 +165,8 @@ static void on_restored(const char *path, const char *outcome, const char *from,
 static int restore(const struct arguments *a)
 {
 	const char *warning = NULL;
-	int r = baseline_restore_command(a->runtime_dir, a->root, a->restore_exit, on_restored, NULL, &warning);
+	bool told = false;
+	int r = baseline_restore_command(a->runtime_dir, a->root, a->restore_exit, on_restored, &told, &warning);
 
 	if (warning)
 		fprintf(stderr, "%s: %s\n", a->runtime_dir, warning);
@@ -173,6 +174,8 @@ static int restore(const struct arguments *a)
 		fprintf(stderr, "mthpd: a daemon is running with %s; use mthpctl restore\n", a->runtime_dir);
 	else if (r < 0)
 		fprintf(stderr, "mthpd: restore: %s\n", strerror(-r));
+	else if (r == 0 && !told && !warning && !a->restore_exit)
+		printf("nothing to put back in %s\n", a->runtime_dir);
 	return r ? 1 : 0;
 }
 

@@ -216,6 +216,13 @@ unsigned thp_guess_page_kb(int dirfd, unsigned fallback_kb)
 	return fallback_kb;
 }
 
+static void not_understood(struct thp_tree *t, const char *path)
+{
+	if (!t->unparseable)
+		snprintf(t->unparseable_path, sizeof(t->unparseable_path), "%s", path);
+	t->unparseable = true;
+}
+
 static void read_size(int dirfd, uint64_t size_kb, struct thp_tree *t)
 {
 	struct thp_size *size = &t->sizes[t->n_sizes++];
@@ -227,9 +234,9 @@ static void read_size(int dirfd, uint64_t size_kb, struct thp_tree *t)
 	if (faccessat(dirfd, path, F_OK, 0) == 0)
 		t->per_size = true;
 	if (size->enabled_unparseable)
-		t->unparseable = true;
+		not_understood(t, path);
 	if (!read_choice(dirfd, thp_size_path(path, size_kb, "shmem_enabled"), &size->shmem_enabled))
-		t->unparseable = true;
+		not_understood(t, path);
 	if (faccessat(dirfd, thp_size_path(path, size_kb, "stats/swpin"), F_OK, 0) == 0)
 		t->size_swpin = true;
 	if (!t->mthp_collapse)
@@ -274,11 +281,11 @@ int thp_tree_read(int dirfd, unsigned page_kb, struct thp_tree *ret)
 	for (unsigned i = 0; i < n; i++)
 		read_size(dirfd, sizes[i], &t);
 	if (!read_choice(dirfd, "enabled", &t.enabled))
-		t.unparseable = true;
+		not_understood(&t, "enabled");
 	if (!read_choice(dirfd, "shmem_enabled", &t.shmem_enabled))
-		t.unparseable = true;
+		not_understood(&t, "shmem_enabled");
 	if (!read_choice(dirfd, "defrag", &t.defrag))
-		t.unparseable = true;
+		not_understood(&t, "defrag");
 	read_numbers(dirfd, tree_numbers, ELEMENTSOF(tree_numbers), &t);
 	t.pmd_kb = read_pmd_kb(dirfd);
 	if (t.pmd_kb <= page_kb && n > 0)

@@ -41,6 +41,7 @@ struct thp_tree {
 	bool mthp_collapse;  /* a per-size stats directory has a collapse_* counter */
 	bool size_swpin;     /* per-size stats/swpin */
 	bool unparseable;    /* some choice file was not understood */
+	char unparseable_path[THP_PATH_MAX]; /* the first one */
 	unsigned n_sizes;    /* ascending by size_kb */
 	struct thp_size sizes[THP_SIZES_MAX];
 	struct choice enabled, shmem_enabled, defrag;

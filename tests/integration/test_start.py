@@ -212,7 +212,9 @@ def test_choice_files(t):
     equal([found[kb] for kb in (128, 256, 512, 1024)], [None] * 4, "values that cannot be understood")
     for kb in (128, 256, 512, 1024):
         equal(d.writes("hugepages-%dkB/" % kb), [], "writes to %d kB" % kb)
-        equal(len(d.lines("hugepages-%dkB" % kb, "understood")), 1, "warnings about %d kB" % kb)
+        equal(len(d.lines("hugepages-%dkB" % kb, "is not understood")), 1, "warnings about %d kB" % kb)
+    equal([x for x in d.status()["degraded"] if "understood" in x],
+          ["hugepages-128kB/enabled cannot be understood: it is left alone"], "degraded: the first one by name")
     d.stop()
     for kb, text in texts.items():
         with open(tree.path("%s/hugepages-%dkB/enabled" % (THP, kb))) as f:

@@ -196,5 +196,8 @@ def test_bad_arguments(t):
     for words in ((long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
         equal(run([t.mthpd] + list(words)).returncode, 2, "mthpd %.60s" % " ".join(words))
     check(MIB > len(run([t.mthpd, long]).stdout), "it repeats all of it")
+    with open(t.dir + "/no-trace", "w") as f:
+        f.write("root:x:0:0\n")
+    equal(len(t.ctl("replay", t.dir + "/no-trace").stdout.splitlines()), 1, "lines about what is no trace")
     t.unharmed()
     check(not os.path.exists("x"), "a file was made")

@@ -6,11 +6,14 @@ import pty
 import re
 import select
 import subprocess
+import tempfile
 import time
 
 from world import TOP, check, equal, run, tool
 
 HERE = os.path.join(TOP, "systemd", "completions")
+# Shells write there.
+HOME = tempfile.TemporaryDirectory(prefix="mthpd-home-")
 PER_VERB = {"status": ["-n"], "top": ["-n"], "history": ["-n"], "explain": ["--pid"], "replay": ["--config"],
             "plot": ["-o"], "record": ["-o", "--duration", "--max-size", "--anonymize"]}
 
@@ -33,7 +36,7 @@ def bash(program, *words, cwd="/"):
 
 def fish(program, line, cwd="/"):
     done = run([tool("fish"), "--no-config", "-c", "source %s/fish/%s.fish; complete -C '%s'" % (HERE, program, line)], cwd=cwd,
-               env={**os.environ, "HOME": "/nonexistent"})
+               env={**os.environ, "HOME": HOME.name})
     check("error" not in done.stdout.lower().replace("write_errors", ""), "fish: %s", done.stdout)
     return sorted(x.split("\t")[0] for x in done.stdout.split("\n") if x)
 
@@ -42,7 +45,7 @@ def zsh(line, want, timeout=15):
     """Types a line and a tab into a real zsh; its screen until `want` shows."""
     shell, (master, slave) = tool("zsh"), pty.openpty()
     p = subprocess.Popen([shell, "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                         env={"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": "/nonexistent", "COLUMNS": "80", "LINES": "50"})
+                         env={"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": HOME.name, "COLUMNS": "80", "LINES": "50"})
     os.close(slave)
     seen = ""
 

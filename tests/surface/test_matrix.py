@@ -34,6 +34,8 @@ class World:
         self.t, self.tree = t, t.tree(top="always", modes={64: "always"})
         for k in range(3):
             self.tree.group("g%d.service" % k, limit=64 * MIB, current=MIB)
+        for path in ("a.slice/unit.service", "a.slice/twin.service", "b.slice/twin.service"):
+            self.tree.group(path, limit=64 * MIB, current=MIB)
         if own_cgroup():
             self.tree.group(own_cgroup(), limit=64 * MIB, current=MIB)
         self.g = self.tree.group("web.service", limit=64 * MIB)
@@ -96,6 +98,9 @@ def verb_explain(w):
     check(max(len(x) for x in lines) <= 80 and len(lines) > len(text.splitlines()), "in a terminal: %s", lines)
     equal(" ".join(lines[:2]).split()[:12], text.split()[:12], "the same words")
     check("mthpd is active" in w.says("explain"), "explain of the machine")
+    check(w.says("explain", "unit.service").startswith("a.slice/unit.service is in state"), "explain of a unit")
+    check("several groups have this name: a.slice/twin.service, b.slice/twin.service" in w.says("explain", "twin.service", code=1),
+          "explain of two units")
 
 
 def verb_history(w):
@@ -187,6 +192,7 @@ def option_socket(w):
 
 def option_n(w):
     equal(len(w.json("history", "-n", "1")["decisions"]), 1, "history -n 1")
+    equal(w.says("history", "-n", "0"), "", "history of none")
     check("g2.service" in w.says("status", "-n", "9") and "g2.service" not in w.says("status", "-n", "1"), "status -n 1")
 
 
@@ -298,7 +304,8 @@ def daemon_restore(t):
     """With and without =exit; also where the runtime directory is another one."""
     for option in ("--restore", "--restore=exit"):
         tree = killed(t)
-        equal(daemon(t, option, "--runtime-dir=" + t.dir + "/other", tree=tree).returncode, 0, "nothing to restore there")
+        done = daemon(t, option, "--runtime-dir=" + t.dir + "/other", tree=tree)
+        equal((done.returncode, "nothing to put back" in done.stdout), (0, option == "--restore"), "nothing to restore there")
         equal(tree.size(64), "never", "64 kB")
         equal(daemon(t, option, "--runtime-dir=" + t.runtime, tree=tree).returncode, 0, option)
         equal(tree.size(64), "always", "64 kB after " + option)
@@ -310,8 +317,8 @@ def daemon_replay(t):
 
 
 def daemon_root(t):
-    done = daemon(t, "--root=/nonexistent", "--runtime-dir=" + t.dir + "/r")
-    check(done.returncode == 69 and "/nonexistent" in done.stdout, "%s", done.stdout)
+    done = daemon(t, "--root=" + t.dir + "/nothing", "--runtime-dir=" + t.dir + "/r")
+    check(done.returncode == 69 and t.dir + "/nothing" in done.stdout, "%s", done.stdout)
 
 
 DAEMON_OPTIONS = {
