@@ -122,6 +122,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 			return -EINVAL;
 		}
 	}
+	if (a->check_config + a->restore + (a->replay != NULL) > 1) {
+		fprintf(stderr, "mthpd: --check-config, --restore and --replay do not go together\n");
+		return -EINVAL;
+	}
 	if (optind < argc) {
 		fprintf(stderr, "mthpd: unexpected argument '%s'\n", argv[optind]);
 		return -EINVAL;

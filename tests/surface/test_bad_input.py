@@ -193,7 +193,7 @@ def test_bad_arguments(t):
         done = t.ctl(*words)
         equal(done.returncode, code, "mthpctl %.60r: %.200s" % (words, done.stdout))
         check(done.stdout.count("\n") == 1 and done.stdout[:-1].isprintable(), "mthpctl %.60r: %.200r", words, done.stdout)
-    for words in ((long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
+    for words in (("--restore", "--replay=x"), ("--check-config", "--restore"), (long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
         equal(run([t.mthpd] + list(words)).returncode, 2, "mthpd %.60s" % " ".join(words))
     check(MIB > len(run([t.mthpd, long]).stdout), "it repeats all of it")
     with open(t.dir + "/no-trace", "w") as f:
