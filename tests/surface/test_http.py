@@ -280,6 +280,49 @@ def test_bad_requests(t):
     greedy.close()
 
 
+ANSWERS = {
+    "64 KiB and a byte of path": (b"GET /" + b"a" * 65537 + b" HTTP/1.1\r\n\r\n", b"400"),
+    "64 KiB and a byte of header": (b"GET /metrics HTTP/1.1\r\nX: " + b"a" * 65537 + b"\r\n\r\n", b"400"),
+    "64 KiB and a byte of body": (b"POST /metrics HTTP/1.1\r\nContent-Length: 65537\r\n\r\n" + b"[" * 65537, b"413"),
+    "invalid UTF-8": (b"GET /\xff\xfe HTTP/1.1\r\nConnection: close\r\n\r\n", b"404"),
+    "no request": (b"\0\1\2\3\r\n\r\n", b"400"),
+    "an unknown method": (b"NONSENSE / HTTP/1.1\r\n\r\n", b"501"),
+    "a negative length": (b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"400"),
+    "a length that is no number": (b"POST / HTTP/1.1\r\nContent-Length: nan\r\n\r\n", b"400"),
+    "no version": (b"GET /metrics\r\n\r\n", b"400"),
+}
+
+
+def test_bad_requests_have_a_code(t):
+    """Each kind of bad request gets HTTP's own error, and nothing of the metrics."""
+    where = start(t)
+    for what, (data, code) in ANSWERS.items():
+        try:
+            answer = request(where, data, 5)
+        except (ConnectionResetError, BrokenPipeError):
+            # It does not read to the end what is too long; the answer may be lost with the rest.
+            check("64 KiB" in what, "%s: the connection was reset", what)
+            continue
+        equal(answer.split()[1], code, what)
+        check(b"mthpd_state" not in answer, "%s is answered", what)
+        t.unharmed()
+    equal(get(where)[0], 200, "afterwards")
+
+
+def test_half_a_request_then_silence_by_http(t):
+    """Half a request and then nothing: closed after ten seconds, others are answered meanwhile."""
+    where = start(t)
+    s = socket.socket(socket.AF_UNIX)
+    t.open.append(s)
+    s.settimeout(DEADLINE)
+    s.connect(where)
+    begin = time.monotonic()
+    s.sendall(b"GET /metr")
+    equal(get(where)[0], 200, "beside it")
+    equal(s.recv(100), b"", "then the connection")
+    check(9 < time.monotonic() - begin < 14, "closed after %.1f s", time.monotonic() - begin)
+
+
 def test_connections_are_bounded(t):
     """One more than 16 pushes out the oldest; descriptors do not pile up."""
     where = start(t)
