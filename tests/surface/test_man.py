@@ -191,3 +191,20 @@ def test_varlink_page(t):
     for line in lines:
         check(line in page, "org.mthpd1.5 does not have: %s", line)
     check("org.varlink.service" in page, "org.varlink.service")
+
+
+def test_catalog(t):
+    """The journal's catalog has the daemon's MESSAGE_ID and names each field that it sends; the page has them too."""
+    with open(os.path.join(TOP, "daemon", "engine-act.c")) as f:
+        sent = f.read()
+    with open(os.path.join(TOP, "systemd", "mthpd.catalog")) as f:
+        catalog = f.read()
+    page = rendered("mthpd.8")
+    ids = re.findall(r"MESSAGE_ID=([0-9a-f]{32})", sent)
+    equal(re.findall(r"^-- ([0-9a-f]{32})$", catalog, re.M), ids, "message ids of the catalog")
+    has(page, ids[0], "mthpd.8")
+    fields = re.findall(r'"(MTHPD_\w+)=', sent)
+    check(len(fields) >= 7, "fields: %s", fields)
+    equal(set(re.findall(r"@(MTHPD_\w+)@", catalog)), set(fields), "fields of the catalog")
+    for field in fields:
+        has(page, field, "mthpd.8")
