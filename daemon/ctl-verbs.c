@@ -419,8 +419,9 @@ static const char *relative_to_root(const char *path)
  * daemon watches. Cuts @path. */
 static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret)
 {
-	_cleanup_free_ char *whole = strdup(path);
+	char whole[PATH_MAX];
 
+	snprintf(whole, sizeof(whole), "%s", path);
 	for (;;) {
 		struct ctl_reply r;
 		int code = CTL_OK;
@@ -449,7 +450,7 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 		return CTL_OK;
 	}
 	ctl_complain(ctl, "%s: process %s is in /%s: mthpd watches neither that group nor one above it",
-		ctl->verb, ctl->pid, whole ? whole : "");
+		ctl->verb, ctl->pid, whole);
 	return CTL_NO;
 }
 
