@@ -455,43 +455,43 @@ static int call_upwards(const struct ctl *ctl, char *path, struct ctl_reply *ret
 }
 
 /* People type the name of a unit: "db.service" for the one group whose path ends
- * in it. A new string in *ret_path, NULL where there is none or the status cannot
- * be had; CTL_NO after a complaint that there are several. */
-static int find_unit(const struct ctl *ctl, const char *name, char **ret_path)
+ * in it, into @path (PATH_MAX); left alone where there is none or the status cannot
+ * be had. CTL_NO after a complaint that there are several. */
+static int find_unit(const struct ctl *ctl, const char *name, char *path)
 {
-	_cleanup_free_ char *found = NULL;
+	const char *found = NULL;
 	struct ctl_reply r;
 	json_t *group;
 	size_t i, n = strlen(name);
 
-	*ret_path = NULL;
 	if (!n || strchr(name, '/') || ctl_call(ctl->socket, "org.mthpd1.GetStatus", NULL, CTL_TIMEOUT_MSEC, &r) < 0)
 		return CTL_OK;
 	json_array_foreach(json_object_get(json_object_get(r.parameters, "status"), "cgroups"), i, group)
 	{
-		const char *path = json_string_value(json_object_get(group, "path"));
-		size_t len = path ? strlen(path) : 0;
+		const char *p = json_string_value(json_object_get(group, "path"));
+		size_t len = p ? strlen(p) : 0;
 
-		if (path && !strcmp(path, name))
+		if (p && !strcmp(p, name)) {
+			found = NULL;
 			break;
-		if (len <= n || path[len - n - 1] != '/' || strcmp(path + len - n, name) != 0)
+		}
+		if (len <= n || p[len - n - 1] != '/' || strcmp(p + len - n, name) != 0)
 			continue;
 		if (found) {
-			ctl_complain(ctl, "%s: several groups have this name: %s, %s ...", ctl->verb, found, path);
+			ctl_complain(ctl, "%s: several groups have this name: %s, %s ...", ctl->verb, found, p);
 			ctl_reply_done(&r);
 			return CTL_NO;
 		}
-		found = strdup(path);
+		found = p;
 	}
+	if (found)
+		snprintf(path, PATH_MAX, "%s", found);
 	ctl_reply_done(&r);
-	*ret_path = found;
-	found = NULL;
 	return CTL_OK;
 }
 
 static int call_explain(const struct ctl *ctl, struct ctl_reply *ret)
 {
-	_cleanup_free_ char *unit = NULL;
 	char path[PATH_MAX];
 	json_t *p = NULL;
 	int code = CTL_OK;
@@ -506,9 +506,10 @@ static int call_explain(const struct ctl *ctl, struct ctl_reply *ret)
 	if (ctl->n_args > 0) {
 		const char *name = relative_to_root(ctl->args[0]);
 
-		code = find_unit(ctl, name, &unit);
+		snprintf(path, sizeof(path), "%s", name);
+		code = find_unit(ctl, name, path);
 		if (code == CTL_OK)
-			p = string_parameter(ctl, "cgroup", unit ? unit : name, &code);
+			p = string_parameter(ctl, "cgroup", path, &code);
 	}
 	return code == CTL_OK ? call(ctl, "org.mthpd1.Explain", p, ret) : code;
 }

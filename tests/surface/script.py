@@ -14,7 +14,8 @@ SIZES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 WORDS = "always inherit madvise never"
 SHMEM_WORDS = "always inherit within_size advise never"
 SUMS = ("some_usec", "full_usec", "events_max", "local_max", "pgfault", "pgmajfault", "refault_anon", "pgscan", "pgsteal",
-        "user_usec", "system_usec", "usage_usec")
+        "user_usec", "system_usec", "usage_usec", "pswpin", "pswpout", "thp_scanned", "thp_young", "margin_swpin")
+OWN_FILES = {"memory.thp.max_size": "max", "memory.thp.max_ptes_none": "inherit", "memory.thp.margin": "inherit"}
 
 
 def choice(words, value):
@@ -22,7 +23,8 @@ def choice(words, value):
 
 
 class Script:
-    def __init__(self, modes=None, top="madvise", shmem="never", cpus=2):
+    def __init__(self, modes=None, top="madvise", shmem="never", cpus=2, own=False):
+        self.own = own  # the kernel of kernel-patches/: each group has files of its own
         self.modes = {kb: "never" for kb in SIZES}
         self.modes.update(modes or {64: "always", 2048: "inherit"})
         self.shmem, self.top, self.cpus = shmem, top, cpus
@@ -74,7 +76,9 @@ class Script:
                 self.host[key] += n
             self.ticks.append({
                 "kind": "tick", "now_usec": self.now, "dying_cgroups": 0,
-                "groups": [{"id": g["id"], "path": path, "sample": self.sample(g)} for path, g in self.groups.items()],
+                "groups": [{"id": g["id"], "path": path, "sample": self.sample(g),
+                            **({"own": {"base": OWN_FILES, "stands": OWN_FILES, "want": OWN_FILES}}
+                               if self.own and not self.ticks else {})} for path, g in self.groups.items()],
                 "host": {"now_usec": self.now, "psi_errno": 0, "some_usec": 0, "full_usec": 0, "mem_total_kb": 8 << 20,
                          "mem_available_kb": 4 << 20, "swap_total_kb": 1 << 20, "swap_free_kb": 1 << 20,
                          "pgfault": 0, "pgmajfault": 0, "pswpin": 0, "pswpout": 0, **self.host},

@@ -12,6 +12,7 @@ import script
 from script import CALM, FIXTURE, HOT, Script
 from world import MIB, TOP, check, equal, wait
 
+HALF_IN_USE = {"pswpin": 3000, "pswpout": 3000, "thp_scanned": 2000, "thp_young": 1000, "margin_swpin": 500}
 WEB, BUILD = "web.slice/web-shop.service", "build@7.scope"
 POLICY = '[Policy "p"]\nMatch=web.slice/**\n'
 UP = ("recover-probe", "recover-step", "recovered")
@@ -46,14 +47,24 @@ def fixture(t, config):
     return script.replay(t, FIXTURE, config)
 
 
-def thrash(t, config, shmem="never", other_mb=20):
+def thrash(t, config, shmem="never", other_mb=20, own=False):
     """a.service thrashes, b.service is calm."""
-    s = Script(shmem=shmem)
+    s = Script(shmem=shmem, own=own)
     s.group("a.service", 64, 20)
     s.group("b.service", 2 * other_mb, other_mb)
     calm = {k: n for k, n in CALM.items() if k != "margin_mb"}
-    s.run(5, a_service=CALM, b_service=calm).run(20, a_service=HOT, b_service=calm).run(40, a_service=CALM, b_service=calm)
+    hot = {**HOT, **HALF_IN_USE} if own else HOT
+    s.run(5, a_service=CALM, b_service=calm).run(20, a_service=hot, b_service=calm).run(40, a_service=CALM, b_service=calm)
     return s.decisions(t, config)
+
+
+def with_own_files(t, config):
+    """On the kernel of kernel-patches/, which counts that half of the large folios is in use."""
+    return thrash(t, config, own=True)
+
+
+def own_files(decisions, group=None):
+    return [(d["knob"], d["reason"]) for d in decisions if d["knob"].startswith("memory.thp.") and group in (None, d["cgroup"])]
 
 
 def beside_a_large_one(t, config):
@@ -79,6 +90,14 @@ OVER_TRACES = {
     "Limits MaxPtesNone=0": (fixture, first, ("khugepaged/max_ptes_none", "0", "start-values"), ""),
     "Limits Defrag=no": (thrash, defrag_of, False, '[Policy "a"]\nMatch=a.service\nMinSize=64K\n'),
     "Limits Shmem=yes": (with_shmem, lambda d: "hugepages-64kB/shmem_enabled" in knobs(d), True, ""),
+    "Limits PerGroup=no": (with_own_files, own_files, [], ""),
+    "Controller Density=10%..20%": (with_own_files, lambda d: own_files(d)[:1], [("memory.thp.margin", "gate-probe")], ""),
+    "Controller SmallGroup=100M": (with_own_files, lambda d: own_files(d, "b.service")[:1],
+                                   [("memory.thp.max_size", "small-group")], ""),
+    "Policy Density=10%..20%": (with_own_files, lambda d: own_files(d)[:1], [("memory.thp.margin", "gate-probe")],
+                                '[Policy "p"]\nMatch=a.service\n'),
+    "Policy SmallGroup=100M": (with_own_files, lambda d: [own_files(d, g)[:1] for g in ("a.service", "b.service")],
+                               [[("memory.thp.max_size", "small-group")], []], '[Policy "p"]\nMatch=a.service\n'),
     "Controller PressureHigh=99%": (fixture, drops, set(), ""),
     "Controller PressureLow=0%": (fixture, steps_up, [], ""),
     "Controller DropGain=90%": (thrash, lambda d: [x["now_usec"] for x in d if x["reason"] == "recovered"][:1], [1008000000], ""),

@@ -34,7 +34,7 @@ class World:
         self.t, self.tree = t, t.tree(top="always", modes={64: "always"})
         for k in range(3):
             self.tree.group("g%d.service" % k, limit=64 * MIB, current=MIB)
-        for path in ("a.slice/unit.service", "a.slice/twin.service", "b.slice/twin.service"):
+        for path in ("a.slice/unit.service", "a.slice/twin.service", "b.slice/twin.service", "a.slice/g0.service"):
             self.tree.group(path, limit=64 * MIB, current=MIB)
         if own_cgroup():
             self.tree.group(own_cgroup(), limit=64 * MIB, current=MIB)
@@ -99,6 +99,7 @@ def verb_explain(w):
     equal(" ".join(lines[:2]).split()[:12], text.split()[:12], "the same words")
     check("mthpd is active" in w.says("explain"), "explain of the machine")
     check(w.says("explain", "unit.service").startswith("a.slice/unit.service is in state"), "explain of a unit")
+    check(w.says("explain", "g0.service").startswith("g0.service is in state"), "explain of a path")
     check("several groups have this name: a.slice/twin.service, b.slice/twin.service" in w.says("explain", "twin.service", code=1),
           "explain of two units")
 
