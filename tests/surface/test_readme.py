@@ -144,7 +144,7 @@ def test_examples_of_mthpctl(t):
     shell = Shell(w)
     explain, changed, record, plot = examples("mthpctl.1")
     group = next((x[3:].strip() for x in open("/proc/self/cgroup") if x.startswith("0::")), None)
-    text = shell.run(explain, code=0 if group and group != "/" else 1)
+    text = shell.run(explain, code=0 if group and group != "/" and ".." not in group else 1)
     check(str(os.getpid()) in text or (group or "?").strip("/") in text, "explain: %s", text)
     sizes = shell.run(changed)
     equal([json.loads(x)["size_kb"] for x in re.findall(r"^\{.*?^\}", sizes, re.M | re.S)], [64, 2048], "sizes that changed")
