@@ -192,6 +192,26 @@ static void on_pressure(uint64_t token, void *userdata)
 		engine_engage(e, n, engine_now_usec());
 }
 
+/* The kernel refused this group a large folio. Of one that was never judged the next
+ * moments count: what is filled in small pieces stays small. */
+static void on_refused(uint64_t token, void *userdata)
+{
+	struct engine *e = userdata;
+	struct node *n = tree_by_token(e->tree, token);
+	uint64_t now = engine_now_usec();
+	const struct config_policy *p;
+
+	e->wakeups++;
+	if (!n)
+		return;
+	engine_engage(e, n, now);
+	p = config_policy_for(e->config, n->path, NULL);
+	n->hurried = n->group && n->group->own.present &&
+		     gate_undecided(&n->group->ctl.gate, p ? &p->controller : &e->config->controller, now);
+	if (n->hurried)
+		engine_hurry(e);
+}
+
 static void on_gone(uint64_t token, void *userdata)
 {
 	struct engine *e = userdata;
@@ -237,6 +257,7 @@ static void on_overflow(void *userdata)
 static const struct watch_ops watch_ops = {
 	.pressure = on_pressure,
 	.events = on_pressure,
+	.thp_events = on_refused,
 	.gone = on_gone,
 	.pressure_lost = on_pressure_lost,
 	.child = on_child,
@@ -347,6 +368,24 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 	n->next_look_usec = now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ? 0 : wake;
 	if (n == e->host && n->next_look_usec == VALUE_ABSENT)
 		n->next_look_usec = now_usec + HOST_POLL_USEC;
+}
+
+void engine_observe_hurried(struct engine *e, uint64_t now_usec)
+{
+	uint64_t token;
+
+	/* Looking at one may remove others. */
+	do {
+		token = 0;
+		for (size_t i = 0; i < e->loop->n_groups && !token; i++) {
+			struct node *n = e->loop->groups[i]->owner;
+
+			token = n->hurried ? n->token : 0;
+			n->hurried = false;
+		}
+		if (token)
+			observe_one(e, tree_by_token(e->tree, token), now_usec);
+	} while (token);
 }
 
 /* A cheap look at a group that nothing watches: pressure above the low mark or

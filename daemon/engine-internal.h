@@ -36,6 +36,8 @@
 #define RETRY_TRIGGERS 32
 /* From then to the return of the memory; what else is freed meanwhile shares it. */
 #define TRIM_USEC UINT64_C(1000000)
+/* From the first refusal of a large folio to a look at that group alone. */
+#define HURRY_USEC UINT64_C(200000)
 #define DEGRADED_MAX 24
 
 /* One file that is steered, and what stands there as far as we know. */
@@ -60,7 +62,7 @@ struct engine {
 	struct tree *tree;
 	struct watch *watch;
 	struct node *host; /* where there is no cgroup v2: the machine as one group */
-	struct event *tick, *audit, *trim;
+	struct event *tick, *audit, *trim, *hurry;
 	struct engine_knob knobs[LOOP_KNOBS_MAX + 1];
 	unsigned n_knobs;
 	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
@@ -101,6 +103,8 @@ void engine_tell_changed(struct engine *e);
 /* The last busy group was let go, or a large answer was made: the memory that it took
  * is given back a moment later (an answer has been sent by then). */
 void engine_trim_later(struct engine *e);
+/* Groups that are marked as hurried are looked at before the next tick. */
+void engine_hurry(struct engine *e);
 /* Why nothing may move; NULL = no hold. */
 const char *engine_held(const struct engine *e);
 
@@ -112,6 +116,7 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
 /* The next groups that were there at the start; false when all were seen. */
 bool engine_look_at_more(struct engine *e, uint64_t now_usec);
 void engine_observe_groups(struct engine *e, uint64_t now_usec);
+void engine_observe_hurried(struct engine *e, uint64_t now_usec);
 /* Lets go of groups with nothing left to remember. */
 void engine_retire(struct engine *e, uint64_t now_usec);
 /* Groups that nothing announces: waiting for room, new controllers, a busy machine. */

@@ -253,6 +253,26 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 	engine_schedule(e);
 }
 
+static void on_hurry(evutil_socket_t fd, short what, void *userdata)
+{
+	struct engine *e = userdata;
+	uint64_t now = engine_now_usec();
+
+	(void)fd;
+	(void)what;
+	e->wakeups++;
+	begin(e, now);
+	engine_observe_hurried(e, now);
+	decide(e, false);
+	engine_schedule(e);
+}
+
+void engine_hurry(struct engine *e)
+{
+	if (e->ready && !e->stopped && !evtimer_pending(e->hurry, NULL))
+		arm(e->hurry, HURRY_USEC);
+}
+
 static void notify_status(struct engine *e)
 {
 	unsigned hurt = 0;
@@ -430,7 +450,8 @@ int engine_new(struct event_base *base, const struct engine_options *o, struct c
 	e->tick = evtimer_new(base, on_tick, e);
 	e->audit = evtimer_new(base, on_audit, e);
 	e->trim = evtimer_new(base, on_trim, e);
-	r = e->root && e->runtime_dir && e->tick && e->audit && e->trim ? init(e) : 1;
+	e->hurry = evtimer_new(base, on_hurry, e);
+	r = e->root && e->runtime_dir && e->tick && e->audit && e->trim && e->hurry ? init(e) : 1;
 	if (r) {
 		engine_free(e);
 		return r;
@@ -475,6 +496,7 @@ int engine_stop(struct engine *e)
 	evtimer_del(e->tick);
 	evtimer_del(e->audit);
 	evtimer_del(e->trim);
+	evtimer_del(e->hurry);
 	if (baseline_restore_wanted(e->baseline) && !e->dry_run)
 		failures = baseline_restore(e->baseline, e->thp_fd, e->cg_fd, on_restored, e);
 	return failures ? 1 : 0;
@@ -499,6 +521,8 @@ void engine_free(struct engine *e)
 		event_free(e->audit);
 	if (e->trim)
 		event_free(e->trim);
+	if (e->hurry)
+		event_free(e->hurry);
 	config_free(e->config);
 	cleanup_close(&e->cg_fd);
 	cleanup_close(&e->thp_fd);

@@ -49,6 +49,7 @@ struct node {
 	uint64_t last_pressure_usec;  /* polling: totals of the last cheap look */
 	uint64_t last_events;
 	bool polled, events_known;
+	bool hurried; /* looked at before the next tick */
 	uint64_t last_max, last_oom_kill; /* of memory.events when it was last looked at */
 	uint64_t engaged_until_usec;
 	unsigned survey_round; /* the last look at all groups that included this one */

@@ -308,7 +308,7 @@ static bool handle_inotify(struct watch *w, const struct inotify_event *e)
 	if (e->mask & IN_IGNORED)
 		forget_wd(w, g, kind);
 	if (kind != WD_CHILDREN) {
-		w->ops.events(g->token, w->userdata);
+		(kind == WD_EVENTS ? w->ops.events : w->ops.thp_events)(g->token, w->userdata);
 		return true;
 	}
 	if (e->mask & IN_IGNORED)

@@ -32,7 +32,8 @@ struct watch;
  * call watch_free(). */
 struct watch_ops {
 	void (*pressure)(uint64_t token, void *userdata);  /* a PSI trigger fired */
-	void (*events)(uint64_t token, void *userdata); /* memory.events or memory.thp.events changed */
+	void (*events)(uint64_t token, void *userdata);	    /* memory.events changed */
+	void (*thp_events)(uint64_t token, void *userdata); /* memory.thp.events changed */
 	/* The cgroup is dead: its trigger reports an error and there is no such
 	 * directory any more, or the directory's inode has gone. Once per group; its
 	 * trigger is closed already, the rest goes with watch_remove_group(). No

@@ -53,6 +53,19 @@ double gate_density(const struct gate *g, uint64_t now_usec)
 	return g->density >= 0 && now_usec - g->density_usec <= GATE_READING_USEC ? g->density : -1;
 }
 
+static bool known_low(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec)
+{
+	double density = gate_density(g, now_usec);
+
+	return density >= 0 && density < cfg->density_low;
+}
+
+bool gate_undecided(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec)
+{
+	return g->state == GATE_KERNEL && !g->scattered && now_usec >= g->hold_until_usec &&
+	       !known_low(g, cfg, now_usec);
+}
+
 /* True when a reading has just become complete. */
 static bool read_density(struct gate *g, const struct gate_input *in)
 {
@@ -86,13 +99,12 @@ static void shut(struct gate *g, const struct config_controller *cfg, bool faile
 static void step_kernel(struct gate *g, const struct config_controller *cfg, const struct gate_input *in)
 {
 	const struct memcg_delta *d = in->d;
-	double density = gate_density(g, in->now_usec);
 	bool swpin = in->pressed && d->d_margin_swpin >= REFUSED_MIN &&
 		     d->d_margin_swpin >= d->d_pswpin / REFUSED_SHARE_DIV;
 	bool fill = in->nearly_full && !g->scattered && d->d_margin_anon >= REFUSED_FILL_MIN && d->d_pswpout;
 
 	if ((swpin || fill) && in->may_probe && in->now_usec >= g->hold_until_usec &&
-		!(density >= 0 && density < cfg->density_low))
+		!known_low(g, cfg, in->now_usec))
 		enter(g, GATE_TRIAL, REASON_GATE_PROBE, in->now_usec);
 }
 

@@ -58,6 +58,8 @@ void gate_step(struct gate *g, const struct config_controller *cfg, const struct
 void gate_forget(struct gate *g, const struct config_controller *cfg, uint64_t now_usec);
 /* The last reading, if it is recent; -1 = unknown. */
 double gate_density(const struct gate *g, uint64_t now_usec);
+/* Shut, never judged, and free to be tried. */
+bool gate_undecided(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec);
 static inline bool gate_open(const struct gate *g)
 {
 	return g->state != GATE_KERNEL;

@@ -99,7 +99,7 @@ static void on_overflow(void *userdata)
 }
 
 static const struct watch_ops ops = {
-	on_pressure, on_events, on_gone, on_lost, on_child, on_overflow};
+	on_pressure, on_events, on_events, on_gone, on_lost, on_child, on_overflow};
 
 /* ---- helpers ---- */
 
