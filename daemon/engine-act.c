@@ -396,6 +396,13 @@ static void audit_top(struct engine *e)
 	e->replan = true;
 }
 
+static void join(char *list, size_t size, const char *word)
+{
+	size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%s", n ? ", " : "", word);
+}
+
 void engine_audit_files(struct engine *e)
 {
 	const char *path;
@@ -406,11 +413,10 @@ void engine_audit_files(struct engine *e)
 			actuator_audit(e->actuator, e->knobs[i].path);
 	audit_top(e);
 	engine_own_audit(e);
-	for (unsigned i = 0; (path = actuator_conflict(e->actuator, i)); i++) {
-		size_t n = strlen(joined);
-
-		snprintf(joined + n, sizeof(joined) - n, "%s%s", n ? ", " : "", path);
-	}
+	for (unsigned i = 0; (path = actuator_conflict(e->actuator, i)); i++)
+		join(joined, sizeof(joined), path);
+	for (unsigned i = 0; (path = engine_own_conflict(e, i)); i++)
+		join(joined, sizeof(joined), path);
 	if (*joined)
 		engine_degrade(e, "conflict", "another program keeps changing %s: left to it", joined);
 	if (e->replan) {

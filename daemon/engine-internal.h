@@ -164,7 +164,9 @@ void engine_own_let_go(struct engine *e, struct loop_group *g);
 void engine_own_forget(struct engine *e, uint64_t id);
 /* Adds to @differences what stands otherwise than wanted. */
 void engine_own_verify(struct engine *e, json_t *differences);
-/* Looks for values that somebody else changed. */
+/* The @i-th of groups' files that is left to somebody else; NULL past the last. */
+const char *engine_own_conflict(const struct engine *e, unsigned i);
+/* Looks for values that somebody else changed, and for those that nobody wants any more. */
 void engine_own_audit(struct engine *e);
 
 /* ---- engine-sample.c */

@@ -107,8 +107,13 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
 		memcpy(w.value, g->own.want[f], sizeof(w.value));
 		r = group_actuator_apply(e->group_actuator, g->path, g->id, f, w.value, NULL);
-		if (r == ACTUATOR_GONE || r == ACTUATOR_FOREIGN)
-			break; /* the first is noticed by the tree, the second was taken over */
+		if (r == ACTUATOR_GONE)
+			break; /* the tree notices */
+		if (r == ACTUATOR_FOREIGN) {
+			/* Taken over just now, or left to somebody for good: what stands is wanted. */
+			engine_own_look(e, g);
+			break;
+		}
 		/* Refused values are remembered as standing: one attempt, no storm. */
 		memcpy(g->own.stands[f], w.value, sizeof(w.value));
 		any |= engine_record(e, &w, was, r);
@@ -149,6 +154,7 @@ void engine_own_reconfigure(struct engine *e)
 		return;
 	group_actuator_set_dry_run(e->group_actuator, e->dry_run);
 	group_actuator_set_reassert(e->group_actuator, e->config->foreign == FOREIGN_REASSERT);
+	group_actuator_forget_conflicts(e->group_actuator);
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
 		struct loop_group *g = e->loop->groups[i];
 
@@ -182,8 +188,46 @@ void engine_own_verify(struct engine *e, json_t *differences)
 	}
 }
 
+static bool controlled(const struct engine *e, const struct node *n)
+{
+	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
+
+	return n->kind == NODE_UNIT && !n->own && e->config->per_group && (!p || p->controlled);
+}
+
+/* What an earlier run left in groups that are not steered now. */
+static void give_back_unclaimed(struct engine *e)
+{
+	const char *path;
+	uint64_t id;
+	unsigned n = 0;
+
+	while (group_actuator_written(e->group_actuator, n, &path, &id))
+		n++;
+	while (n-- > 0) {
+		const struct node *node;
+		char copy[PATH_MAX];
+
+		if (!group_actuator_written(e->group_actuator, n, &path, &id))
+			continue;
+		node = tree_by_path(e->tree, path);
+		if (node && node->id == id && controlled(e, node))
+			continue;
+		snprintf(copy, sizeof(copy), "%s", path);
+		group_actuator_give_back(e->group_actuator, copy, id);
+	}
+}
+
+const char *engine_own_conflict(const struct engine *e, unsigned i)
+{
+	return e->group_actuator ? group_actuator_conflict(e->group_actuator, i) : NULL;
+}
+
 void engine_own_audit(struct engine *e)
 {
-	if (e->group_actuator)
-		group_actuator_audit(e->group_actuator);
+	if (!e->group_actuator)
+		return;
+	group_actuator_audit(e->group_actuator);
+	if (!e->start_pending && e->tree)
+		give_back_unclaimed(e);
 }

@@ -486,7 +486,8 @@ static void step_own(struct controller *c, const struct plan *p, const struct co
 		.d = in->d,
 		.pressed = c->refault_per_sec >= REFAULT_PER_SEC && evidence_nearly_full(c),
 		.nearly_full = evidence_nearly_full(c),
-		.quiet = c->quiet_since_usec != 0,
+		/* A tick without CPU time is one without stalls. */
+		.quiet = quiet_usec(c, in->now_usec) >= cfg->hold_min_usec && c->refault_per_sec < REFAULT_PER_SEC,
 		.may_probe = in->may_probe,
 	};
 

@@ -184,6 +184,33 @@ def test_switched_off_by_reload(t):
     wait(lambda: p.tree.size(64) == "always", "the switches of all are back")
 
 
+@seconds(6)
+def test_crash_and_another_configuration(t):
+    """What a crash left in a group that is not controlled any more is given back."""
+    p = Pair(t)
+    p.killed()
+    p.daemon.kill()
+    p.daemon.configure("[Policy \"x\"]\nMatch=scattered.service\nControlled=no\n")
+    p.daemon.start()
+    wait(lambda: p.scattered.knob("max_size") == "max", "given back")
+
+
+@seconds(9)
+def test_contest(t):
+    """Somebody who sets a group's file again and again has it; that is told, and the rest is steered."""
+    p = Pair(t, "[Limits]\nForeignChanges=reassert\n")
+    p.killed()
+
+    def theirs():
+        if p.scattered.knob("max_size") == "4096":
+            p.scattered.set_knob("max_size", "32768")
+        return any("scattered.service/memory.thp.max_size" in x for x in p.daemon.status()["degraded"])
+
+    wait(theirs, "left to them and told")
+    equal(p.scattered.knob("max_size"), "32768", "max_size")
+    p.opened()
+
+
 @seconds(5)
 def test_slices(t):
     """Only a policy that names it makes a slice a unit with files to write; its parts are left alone then."""
