@@ -131,6 +131,8 @@ enum {
 /* Returns -1 to go on, or the exit code. */
 static int take_option(struct ctl *ctl, int option, char **argv)
 {
+	if (option != '?' && option != ':' && optarg && !*optarg)
+		return usage_fault(ctl, "the value is empty", argv[optind - 1]);
 	switch (option) {
 	case OPT_SOCKET:
 		ctl->socket = optarg;

@@ -79,6 +79,11 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 
 	*ret_code = EX_USAGE;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		/* "--root=$UNSET" must not mean this machine. */
+		if (optarg && !*optarg) {
+			fprintf(stderr, "mthpd: %s: the value is empty\n", argv[optind - 1]);
+			return -EINVAL;
+		}
 		switch (c) {
 		case CONFIG:
 			a->config = optarg;

@@ -189,11 +189,13 @@ def test_bad_arguments(t):
                          (2, "history", "-n", "99999999999999999999"), (2, "release", "-1"), (2, "release", "1.5"),
                          (2, "explain", "--pid=-1"), (2, "record", "-o", "x", "--duration=nan"),
                          (2, "record", "-o", "x", "--duration=-1s"), (2, "record", "-o", "x", "--max-size=1"),
+                         (2, "--socket=", "status"), (2, "explain", "--pid", ""), (2, "plot", "x", "-o", ""),
                          (69, "--socket=" + "/x" * 2000, "status")):
         done = t.ctl(*words)
         equal(done.returncode, code, "mthpctl %.60r: %.200s" % (words, done.stdout))
         check(done.stdout.count("\n") == 1 and done.stdout[:-1].isprintable(), "mthpctl %.60r: %.200r", words, done.stdout)
-    for words in (("--restore", "--replay=x"), ("--check-config", "--restore"), (long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
+    for words in (("--root=", "--check-config"), ("--runtime-dir=", "--restore"), ("--config=", "--check-config"),
+                  ("--replay", ""), ("--restore", "--replay=x"), ("--check-config", "--restore"), (long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
         equal(run([t.mthpd] + list(words)).returncode, 2, "mthpd %.60s" % " ".join(words))
     check(MIB > len(run([t.mthpd, long]).stdout), "it repeats all of it")
     with open(t.dir + "/no-trace", "w") as f:
