@@ -11,12 +11,14 @@ usage: build.sh BASE [OPTION]...         (BASE: a folder beside this script, as 
                       debian: the configuration of Debian's own amd64 kernel
   --stock             the same kernel without the series, for comparison
   --upto=N            only the first N patches of the series
+  --only=N[,N]...     only these patches, where they do without the others
   --debug             with lock, memory and sleep checks (config/debug.config)
   --set=OPT[=VALUE]   set CONFIG_OPT (y if no value); may be repeated
   --unset=OPT         switch CONFIG_OPT off; may be repeated
   --out=DIR           leave vmlinuz, config and System.map in DIR
   --deb               build Debian packages as well, into DIR (make bindeb-pkg)
-  --target=T          build this make target only (as mm/), nothing is kept
+  --target='T...'     only make these targets (as mm/), keep no result; "touched" is
+                      the objects of the C files that the series changes
   --clean             build from nothing, in a directory of its own
   --source            print where the patched source is, build nothing
   --install-deps      apt-get install what is missing for building (as root)
@@ -29,7 +31,7 @@ USAGE
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${MTHPD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mthpd}
-base="" config=vm variant=series upto="" debug=no out="" deb=no target="" clean=no
+base="" config=vm variant=series upto="" only="" debug=no out="" deb=no target="" clean=no
 source_only=no install_deps=no
 options=()
 
@@ -41,6 +43,7 @@ while [ $# -gt 0 ]; do
 	--config=vm | --config=debian) config=${1#*=} ;;
 	--stock) variant=stock ;;
 	--upto=*) upto=${1#*=} ;;
+	--only=*) only=${1#*=} ;;
 	--debug) debug=yes ;;
 	--set=*) options+=("${1#*=}") ;;
 	--unset=*) options+=("${1#*=}=n") ;;
@@ -60,6 +63,8 @@ done
 [ "$variant" = stock ] || [ -r "$here/$base/series" ] ||
 	fail 2 "there is no series for $base: $here/$base/series"
 [[ $upto =~ ^[0-9]*$ ]] || fail 2 "--upto needs a number"
+[[ $only =~ ^([0-9]+(,[0-9]+)*)?$ ]] || fail 2 "--only needs numbers, as 1,2,5"
+[ -z "$upto" ] || [ -z "$only" ] || fail 2 "either --upto or --only"
 jobs=${JOBS:-$(nproc)}
 
 # What building needs, as "command package" and "header package".
@@ -150,7 +155,13 @@ unpack_source() {
 patch_list() { # the patches to apply, one file name per line
 	[ "$variant" = series ] || return 0
 	sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$here/$base/series" |
-		if [ -n "$upto" ]; then head -n "$upto"; else cat; fi
+		if [ -n "$upto" ]; then
+			head -n "$upto"
+		elif [ -n "$only" ]; then
+			sed -n "${only//,/p;}p"
+		else
+			cat
+		fi
 }
 
 touched_files() { # FILE of patches, one per line: the files that they change
@@ -211,6 +222,18 @@ update_tree() {
 		fi
 	done < "$scratch/touched"
 	touched_files "$scratch/patches" > "$tree/.touched"
+}
+
+# What --target asks for, as words for make. Files of later patches are not there yet.
+make_targets() {
+	local word name
+	for word in $target; do
+		[ "$word" = touched ] || { echo "$word"; continue; }
+		touched_files <(grep '^[^#]' "$here/$base/series") | sed -n 's/\.c$//p' |
+			while read -r name; do
+				[ ! -e "$tree/$name.c" ] || echo "$name.o"
+			done
+	done
 }
 
 build_make() {
@@ -319,9 +342,10 @@ main() {
 		return
 	fi
 
-	local tag
+	local tag words
 	tag=$variant-$config-$(printf '%s\n' "$debug" ${options[@]+"${options[@]}"} | key_of)
 	[ -z "$upto" ] || tag=walk-$tag
+	[ -z "$only" ] || tag=stock-${tag#*-} # most of its objects will do
 	[ "$clean" = no ] || tag=clean-$$
 	tree=$cache/kernel-work/$version-$tag/source
 	objects=$cache/kernel-work/$version-$tag/objects
@@ -336,7 +360,8 @@ main() {
 	fi
 	configure
 	if [ -n "$target" ]; then
-		build_make "$target" || fail 1 "make $target failed"
+		read -ra words <<< "$(make_targets | tr '\n' ' ')"
+		build_make "${words[@]}" || fail 1 "make $target failed"
 		return
 	fi
 	say "building $version ($variant, $config$([ "$debug" = no ] || echo , debug)) with $jobs jobs"

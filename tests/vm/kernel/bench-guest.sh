@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The figures of one kernel with one kind of LRU, as "ROW KEY VALUE" lines, for
 # tests/vm/kernel/bench.   bench-guest.sh LRU MARGIN ROWS...
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 lru=$1 margin=$2
 shift 2
@@ -126,6 +126,14 @@ row_cache() {
 		done
 	done
 	echo madvise > $THP/defrag
+}
+
+# How long khugepaged's work holds mmap_lock for writing, by pages that are there.
+row_collapse() {
+	thp_set ""
+	for pages in 1 128 256; do
+		figure collapse held${pages}_us "$(held $pages)"
+	done
 }
 
 case " $* " in *" nodevice "*) row_nodevice ;; esac

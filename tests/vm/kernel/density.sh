@@ -3,7 +3,7 @@
 # thp_reclaim_young / thp_reclaim_scanned tells how much of the large folios is
 # used. Read after one turnover of the lists, with the gate open.
 #   density.sh [TOUCHES]      of the measured part
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 touches=${1:-40000}
 zram_swap 512M

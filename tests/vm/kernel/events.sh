@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Each counter moves when its event happens, and only then; readers of
 # memory.thp.events are woken, but not more than once per second.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 zram_swap 256M
 thp_set 64

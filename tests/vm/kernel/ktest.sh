@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Library of the kernel tests: `. /lib/ktest.sh`. A test says what it saw, one
+# Library of the kernel tests, in /lib of a guest or in $KTEST. A test says what it saw, one
 # line per check, and ends with `finish`.
-. /lib/guest.sh
+. "${KTEST:-/lib}/guest.sh"
+
+# Busybox has it, other systems do not.
+command -v usleep > /dev/null ||
+	usleep() { sleep "$(awk -v usec="$1" 'BEGIN { print usec / 1000000 }')"; }
 
 # A guest may be starved by its host for longer than the kernel thinks possible.
 echo 300 > /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout
@@ -40,6 +44,13 @@ runs() {
 	"$@" > /run/out 2>&1
 	check "$runs_what" "$?" -eq 0
 	[ ! -s /run/out ] || sed 's/^/  /' /run/out
+}
+
+# content "WHOSE": the process in the background ends well, and /run/attempt has no
+# complaint of it. One that was killed has none either.
+content() {
+	wait $!
+	check "${1:+$1: }the process is content" "$? $(cat /run/attempt)" = "0 "
 }
 
 # refuses FILE VALUE: a write of VALUE must fail with EINVAL and change nothing.
@@ -116,3 +127,26 @@ room() {
 
 # Wait until FILE is there; a test that waits in vain fails.
 await() { wait_for 60 test -e "$1" || die "$1 did not appear"; }
+
+# held COUNT: microseconds for which the lock is held while 2M are collapsed of
+# which COUNT pages are there; the longest time, as other holders are brief.
+held() {
+	trace=/sys/kernel/tracing
+	[ -d $trace/events ] || mount -t tracefs trace $trace || die "no tracefs"
+	echo 0 > $trace/tracing_on
+	: > $trace/trace
+	echo 1 > $trace/events/mmap_lock/enable
+	rm -f /run/ready /run/go
+	thpmem anon=2M part=0:$1 mark=/run/ready wait=/run/go collapse check > /run/out &
+	await /run/ready
+	echo 1 > $trace/tracing_on
+	touch /run/go
+	wait
+	echo 0 > $trace/tracing_on
+	echo 0 > $trace/events/mmap_lock/enable
+	[ ! -s /run/out ] || cat /run/out >&2
+	awk '/thpmem-/ && /acquire_returned/ && /write=true/ && /success=true/ { t = stamp($0) }
+	/thpmem-/ && /released/ && /write=true/ && t { d = stamp($0) - t; if (d > max) max = d; t = 0 }
+	function stamp(line) { match(line, /[0-9]+\.[0-9]+:/); return substr(line, RSTART, RLENGTH - 1) }
+	END { printf "%d\n", max * 1000000 }' $trace/trace
+}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # memory.thp.max_size and memory.thp.max_ptes_none: each group its own, and never
 # more than its ancestors allow.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 zram_swap 256M
 thp_set ""
@@ -71,9 +71,8 @@ in_group top/sub anon=8M part=0:1 mark=/run/ready wait=/run/go part=512:512 chec
 await /run/ready
 echo 64K > $CG/top/memory.thp.max_size
 touch /run/go
-wait
+content "running"
 check "running: 2M folios" "$(delta f2048)" -eq 1
-check "running: the process is content" "$(cat /run/attempt)" = ""
 
 # MADV_COLLAPSE is exempt.
 mark collapse "vmstat thp_collapse_alloc"
@@ -92,8 +91,7 @@ echo max > $CG/top/memory.thp.max_size
 wait_for 20 sh -c "[ \$(awk '/^thp_collapse_alloc/ { print \$2 }' $CG/top/sub/memory.stat) -gt 1 ]"
 check "khugepaged without" "$(mstat top/sub thp_collapse_alloc)" -eq 2
 touch /run/go
-wait
-check "khugepaged: the process is content" "$(cat /run/attempt)" = ""
+content "khugepaged"
 
 # max_ptes_none, by khugepaged: half of the pages are there.
 memcg_new half/sub
@@ -109,8 +107,7 @@ echo 256 > $CG/half/memory.thp.max_ptes_none
 wait_for 20 sh -c "[ \$(awk '/^thp_collapse_alloc/ { print \$2 }' $CG/half/sub/memory.stat) -gt 0 ]"
 check "256 lets it through" "$(mstat half/sub thp_collapse_alloc)" -eq 1
 touch /run/go
-wait
-check "half: the process is content" "$(cat /run/attempt)" = ""
+content "half"
 
 # A global value below the group's holds as well.
 echo 100 > max_ptes_none
@@ -144,8 +141,7 @@ for group in strict lax; do
 		check "lax: they are not" "$(delta under)" -eq 0
 	fi
 	touch /run/go
-	wait
-	check "$group: the process is content" "$(cat /run/attempt)" = ""
+	content "$group"
 done
 thp_set ""
 
@@ -172,8 +168,7 @@ await /run/ready
 echo 32K > $CG/old/memory.thp.max_size
 mark swpin "stat 64 swpin"
 touch /run/go
-wait
+content "swap-in"
 check "swap-in under a limit" "$(delta swpin)" -eq 0
 check "swap-in: counted" "$(mstat old thp_size_limited)" -ge 1
-check "swap-in: the process is content" "$(cat /run/attempt)" = ""
 finish

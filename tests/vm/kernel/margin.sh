@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Large folios are tried only while the group and its ancestors have room.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 zram_swap 512M
 thp_set ""
@@ -35,8 +35,7 @@ attempt_start() { # GROUP
 
 attempt_end() {
 	touch /run/go
-	wait
-	check "the process is content" "$(cat /run/attempt)" = ""
+	content ""
 }
 
 allowed() { # GROUP
@@ -140,9 +139,8 @@ await /run/ready
 shmem_set 64 always
 room shmem memory.max 40
 touch /run/go
-wait
+content "shmem"
 check "shmem: refused" "$(mevent shmem margin_shmem)" -ge 1
-check "shmem: the process is content" "$(cat /run/attempt)" = ""
 shmem_set "" never
 
 cd $THP/khugepaged || die "no khugepaged"
@@ -164,8 +162,7 @@ echo max > $CG/collapse/memory.max
 wait_for 20 sh -c "[ \$(awk '/^thp_collapse_alloc/ { print \$2 }' $CG/collapse/memory.stat) -gt 0 ]"
 check "collapse: with room" "$(mstat collapse thp_collapse_alloc)" -eq 1
 touch /run/go
-wait
-check "collapse: the process is content" "$(cat /run/attempt)" = ""
+content "collapse"
 thp_set ""
 echo 600000 > scan_sleep_millisecs
 
@@ -182,8 +179,7 @@ swapin() { # OLD NEW
 }
 swapin_end() {
 	touch /run/go
-	wait
-	check "swap-in: the process is content" "$(cat /run/attempt)" = ""
+	content "swap-in"
 	thp_set ""
 }
 

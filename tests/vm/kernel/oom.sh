@@ -5,7 +5,7 @@
 # refreshes the statistics which reclaim must not depend on.
 #   oom.sh FIRST LAST [ALLOWED]     seeds; how many may be killed (default 0)
 # The stock kernel kills in some of 36 seeds, by chance none in a few of them.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 first=${1:-1} last=${2:-8} allowed=${3:-0}
 zram_swap 512M

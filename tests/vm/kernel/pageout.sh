@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A large folio that swap cannot take, nor its pages one by one, stays whole; one
 # whose pages could go is still split.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 thp_setting never
 thp_set 16

@@ -2,32 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A collapse of a mostly empty range holds mmap_lock for writing only as long as
 # copying takes, and holes are zeroes afterwards.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 thp_set "" # MADV_COLLAPSE does not care, and khugepaged stays out of it
-trace=/sys/kernel/tracing
-[ -d $trace/events ] || mount -t tracefs trace $trace || die "no tracefs"
-
-# held COUNT: microseconds for which the lock is held while 2M are collapsed of
-# which COUNT pages are there; the longest time, as other holders are brief.
-held() {
-	echo 0 > $trace/tracing_on
-	: > $trace/trace
-	echo 1 > $trace/events/mmap_lock/enable
-	rm -f /run/ready /run/go
-	thpmem anon=2M part=0:$1 mark=/run/ready wait=/run/go collapse check > /run/out &
-	await /run/ready
-	echo 1 > $trace/tracing_on
-	touch /run/go
-	wait
-	echo 0 > $trace/tracing_on
-	echo 0 > $trace/events/mmap_lock/enable
-	[ ! -s /run/out ] || cat /run/out >&2
-	awk '/thpmem-/ && /acquire_returned/ && /write=true/ && /success=true/ { t = stamp($0) }
-	/thpmem-/ && /released/ && /write=true/ && t { d = stamp($0) - t; if (d > max) max = d; t = 0 }
-	function stamp(line) { match(line, /[0-9]+\.[0-9]+:/); return substr(line, RSTART, RLENGTH - 1) }
-	END { printf "%d\n", max * 1000000 }' $trace/trace
-}
 
 for count in 1 128 256 384 512; do
 	eval "held_$count=\$(held $count)"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What must not change: fork and copy on write, userfaultfd, memory.swap.events,
 # and the content of memory that was swapped, split, narrowed or collapsed.
-. /lib/ktest.sh
+. "${KTEST:-/lib}/ktest.sh"
 
 zram_swap 256M
 thp_set "16 64"
