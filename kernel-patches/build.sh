@@ -77,7 +77,7 @@ check_tools() {
 	[ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
 	if [ "$config" = debian ] || [ "$deb" = yes ]; then
 		[ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
-		for tool in rsync:rsync kmod:kmod dpkg-buildpackage:dpkg-dev; do
+		for tool in rsync:rsync kmod:kmod dpkg-buildpackage:dpkg-dev dh:debhelper; do
 			command -v "${tool%%:*}" > /dev/null || missing+=("${tool#*:}")
 		done
 	fi
@@ -374,7 +374,9 @@ main() {
 	rm -rf "$result"
 	mv "$result.new" "$result"
 	if [ "$deb" = yes ]; then
-		build_make bindeb-pkg >&2 || fail 1 "make bindeb-pkg failed"
+		DEBFULLNAME=$(sed 's/ *<.*//' "$here/MAINTAINER") \
+			DEBEMAIL=$(sed 's/.*<\(.*\)>.*/\1/' "$here/MAINTAINER") \
+			build_make bindeb-pkg >&2 || fail 1 "make bindeb-pkg failed"
 		mv "$(dirname "$objects")"/linux-*.deb "$result/"
 	fi
 	[ "$clean" = no ] || rm -rf "$cache/kernel-work/$version-$tag"
