@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "config.h"
 #include "ctl-text.h"
 #include "ctl-top.h"
 
@@ -103,6 +104,23 @@ static const struct verb *find_verb(const char *name)
 			return &verbs[i];
 	}
 	return NULL;
+}
+
+static int unknown_verb(const struct ctl *ctl, const char *typed)
+{
+	const char *nearest = NULL;
+	unsigned distance, best = UINT_MAX;
+
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+		if (config_text_near(typed, verbs[i].name, &distance) && distance < best) {
+			best = distance;
+			nearest = verbs[i].name;
+		}
+	}
+	if (!nearest)
+		return usage_fault(ctl, "unknown verb", typed);
+	ctl_complain(ctl, "unknown verb: %s; did you mean %s?", typed, nearest);
+	return CTL_USAGE;
 }
 
 /* A whole number in [0, INT_MAX]; -1 for anything else. */
@@ -238,7 +256,7 @@ int ctl_main(int argc, char **argv, FILE *out, FILE *err)
 	ctl.n_args = argc - optind - 1;
 	v = find_verb(ctl.verb);
 	if (!v)
-		return usage_fault(&ctl, "unknown verb", ctl.verb);
+		return unknown_verb(&ctl, ctl.verb);
 	code = check_use(&ctl, v);
 	return code >= 0 ? code : v->run(&ctl);
 }

@@ -58,8 +58,6 @@ const char *config_text_show(char shown[CONFIG_SHOWN_MAX], const char *s);
 /* Edit distance without regard to case, a swap of neighbours counting as one;
  * 1 when @typed is a beginning of @known of four letters or more. */
 unsigned config_text_distance(const char *typed, const char *known);
-/* Whether that distance is small enough to suggest @known. */
-bool config_text_near(const char *typed, const char *known, unsigned *ret_distance);
 
 /* Reading */
 

@@ -163,4 +163,8 @@ int config_parse_size(const char *s, struct config_size *ret);
  * above 1024G. */
 int config_parse_bytes(const char *s, uint64_t *ret_bytes);
 
+/* Whether @typed is so near to @known that a typo may be meant; the smaller the
+ * distance, the nearer. For the words of mthpctl too. */
+bool config_text_near(const char *typed, const char *known, unsigned *ret_distance);
+
 #endif

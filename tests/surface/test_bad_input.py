@@ -198,6 +198,8 @@ def test_bad_arguments(t):
                   ("--replay", ""), ("--restore", "--replay=x"), ("--check-config", "--restore"), (long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
         equal(run([t.mthpd] + list(words)).returncode, 2, "mthpd %.60s" % " ".join(words))
     check(MIB > len(run([t.mthpd, long]).stdout), "it repeats all of it")
+    for typed, meant in (("statsu", "status"), ("hsitory", "history"), ("verfy", "verify"), ("check_config", "check-config")):
+        check(t.ctl(typed).stdout.endswith("did you mean %s?\n" % meant), "%s: %s", typed, t.ctl(typed).stdout)
     with open(t.dir + "/no-trace", "w") as f:
         f.write("root:x:0:0\n")
     equal(len(t.ctl("replay", t.dir + "/no-trace").stdout.splitlines()), 1, "lines about what is no trace")
