@@ -146,10 +146,16 @@ enum {
 	OPT_CONFIG,
 };
 
+static bool takes_value(int option)
+{
+	return option != OPT_JSON && option != OPT_ANONYMIZE && option != OPT_HELP && option != OPT_VERSION &&
+	       option != ':' && option != '?';
+}
+
 /* Returns -1 to go on, or the exit code. */
 static int take_option(struct ctl *ctl, int option, char **argv)
 {
-	if (option != '?' && option != ':' && optarg && !*optarg)
+	if (takes_value(option) && !*optarg)
 		return usage_fault(ctl, "the value is empty", argv[optind - 1]);
 	switch (option) {
 	case OPT_SOCKET:
