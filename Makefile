@@ -106,16 +106,16 @@ check-quick: all $(UNIT_BIN) $(BUILD)/sim/sim $(BUILD)/errno-shim.so
 	@echo "check-quick: passed$$([ ! -s $(BUILD)/not-run ] || sed '1s/^/, without (a tool is missing): /' $(BUILD)/not-run)"
 
 # Here a test whose tool is not installed fails.
-## check         check-quick, sanitizers, fuzz seeds, static analysis, and the tests on a real kernel in a guest
+## check         check-quick, sanitizers, fuzz seeds, static analysis, and the tests in guests: on the stock kernel, of
+##               the service, and on the patched kernel (built if it is not there)
 check: export MTHPD_ALL_TOOLS := 1
 check: check-quick
 	+$(MAKE) --no-print-directory SANITIZE=1 unit sim
-	+$(MAKE) --no-print-directory fuzz-seeds lint vm
+	+$(MAKE) --no-print-directory fuzz-seeds lint vm service kernel
 
 ## check-long    check with all seeds, longer fuzzing
 check-long: check
 	tests/vm/run-tests --long
-	tests/vm/systemd/run
 	tests/vm/kernel/run --long
 	+$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=120
 
