@@ -192,22 +192,19 @@ static void on_pressure(uint64_t token, void *userdata)
 		engine_engage(e, n, engine_now_usec());
 }
 
-/* The kernel refused this group a large folio. Of one that was never judged the next
- * moments count: what is filled in small pieces stays small. */
+/* The kernel refused this group a large folio. When a fill begins the next moments
+ * count: what is filled in small pieces stays small. */
 static void on_refused(uint64_t token, void *userdata)
 {
 	struct engine *e = userdata;
 	struct node *n = tree_by_token(e->tree, token);
 	uint64_t now = engine_now_usec();
-	const struct config_policy *p;
 
 	e->wakeups++;
 	if (!n)
 		return;
 	engine_engage(e, n, now);
-	p = config_policy_for(e->config, n->path, NULL);
-	n->hurried = n->group && n->group->own.present &&
-		     gate_undecided(&n->group->ctl.gate, p ? &p->controller : &e->config->controller, now);
+	n->hurried = n->group && n->group->own.present && gate_undecided(&n->group->ctl.gate, now);
 	if (n->hurried)
 		engine_hurry(e);
 }

@@ -455,19 +455,11 @@ static void wish_from(const struct controller *c, unsigned min_rung, unsigned ma
 	}
 }
 
-/* Most of the memory that the drop was about is gone: with the files of this group alone
- * at stake there is no need to wait for a hold, and nothing to probe. */
-static void on_fresh_start(struct controller *c, const struct plan *p,
-	const struct config_controller *cfg, const struct ctl_input *in)
+/* The memory that a drop was about is gone: with the files of this group alone at stake
+ * there is no need to wait for a hold, and nothing to probe. */
+static void fresh_start(struct controller *c, const struct plan *p, const struct config_controller *cfg,
+	const struct ctl_input *in)
 {
-	uint64_t footprint = value_or(in->s->anon, 0) + value_or(in->s->swap_current_bytes, 0);
-
-	if (footprint > c->footprint_bytes)
-		c->footprint_bytes = footprint;
-	if (footprint >= c->footprint_bytes / FRESH_DIV || evidence_nearly_full(c))
-		return;
-	c->footprint_bytes = footprint;
-	gate_forget(&c->gate, cfg, in->now_usec);
 	if (!c->dropped || c->state == CTL_FROZEN)
 		return;
 	c->dropped = false;
@@ -478,21 +470,38 @@ static void on_fresh_start(struct controller *c, const struct plan *p,
 	enter(c, CTL_RUN, REASON_FRESH_START, in->now_usec);
 }
 
+/* Most of what the group had is given back. */
+static bool has_shrunk(struct controller *c, const struct ctl_input *in)
+{
+	uint64_t footprint = value_or(in->s->anon, 0) + value_or(in->s->swap_current_bytes, 0);
+
+	if (footprint > c->footprint_bytes)
+		c->footprint_bytes = footprint;
+	if (footprint >= c->footprint_bytes / FRESH_DIV || evidence_nearly_full(c))
+		return false;
+	c->footprint_bytes = footprint;
+	return true;
+}
+
 static void step_own(struct controller *c, const struct plan *p, const struct config_controller *cfg,
 	const struct ctl_input *in)
 {
+	uint64_t limit = in->s->limit_bytes;
 	const struct gate_input gate = {
 		.now_usec = in->now_usec,
 		.d = in->d,
-		.pressed = c->refault_per_sec >= REFAULT_PER_SEC && evidence_nearly_full(c),
+		.limit_pages = value_known(limit) ? limit / in->page_bytes : VALUE_MAX,
 		.nearly_full = evidence_nearly_full(c),
 		/* A tick without CPU time is one without stalls. */
 		.quiet = quiet_usec(c, in->now_usec) >= cfg->hold_min_usec && c->refault_per_sec < REFAULT_PER_SEC,
 		.may_probe = in->may_probe,
 	};
+	bool fresh = has_shrunk(c, in);
 
-	on_fresh_start(c, p, cfg, in);
-	gate_step(&c->gate, cfg, &gate);
+	if (fresh)
+		gate_forget(&c->gate, cfg, in->now_usec);
+	if (gate_step(&c->gate, cfg, &gate) || fresh)
+		fresh_start(c, p, cfg, in);
 }
 
 static unsigned policy_rung(const struct plan *p, const struct config_size *size)

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gate.h"
 
+#include <float.h>
+
 #define SEC UINT64_C(1000000)
 /* Refused swap-ins in a tick, and per page that is swapped in, from which on the gate
  * makes a difference. Measured, 96 MiB in 64 MiB with the gate shut: 0.13 % of the
  * pages at random touches, 6 % at sequential ones, 9 % at runs of 16. */
-#define REFUSED_MIN 5
+#define REFUSED_MIN 3
 #define REFUSED_SHARE_DIV 50
-/* Large folios refused at faults in a tick while pages go out: a fill that overflows. */
-#define REFUSED_FILL_MIN 16
-/* A reading of fresh memory is high whatever will be used of it (a fault maps all
- * of a folio as used): high ones count only while memory comes back from swap. */
-#define SWPIN_PER_SEC 100
+/* Large folios refused at faults, per second and as a part of the limit, that show a fill
+ * which overflows (measured: 1.3 % to 7 % of the limit's pages, against 0.2 % while
+ * it goes on as before), and how long there was none before one begins. */
+#define FILL_DIV 256
+#define FILL_PER_SEC_MIN 8
+#define FILL_PAUSE_USEC (SEC * 3 / 2)
+/* Pages per second that come back from swap: a part of the limit, at most so many. A
+ * reading of fresh memory is high whatever will be used of it (a fault maps all of a
+ * folio as used): high ones count only while so many come back. */
+#define RETURNS_DIV 160
+#define RETURNS_PER_SEC_MIN 10
+#define RETURNS_PER_SEC_MAX 100
 /* So many ticks of a trial at least; the most is Settle='s longer time. */
 #define TRIAL_TICKS_MIN 2
 
@@ -28,6 +37,7 @@ void gate_init(struct gate *g, const struct config_controller *cfg)
 		.state = GATE_KERNEL,
 		.reason = REASON_START_VALUES,
 		.hold_usec = cfg->hold_min_usec,
+		.fill_hold_usec = cfg->hold_min_usec,
 		.density = -1,
 	};
 }
@@ -42,7 +52,9 @@ static void enter(struct gate *g, enum gate_state s, enum reason r, uint64_t now
 
 void gate_forget(struct gate *g, const struct config_controller *cfg, uint64_t now_usec)
 {
-	enter(g, GATE_KERNEL, REASON_FRESH_START, now_usec);
+	if (g->state != GATE_KERNEL)
+		enter(g, GATE_KERNEL, REASON_FRESH_START, now_usec);
+	g->scanned_pages = g->young_pages = 0;
 	g->hold_usec = cfg->hold_min_usec;
 	g->hold_until_usec = 0;
 	g->density = -1;
@@ -60,19 +72,37 @@ static bool known_low(const struct gate *g, const struct config_controller *cfg,
 	return density >= 0 && density < cfg->density_low;
 }
 
-bool gate_undecided(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec)
+bool gate_undecided(const struct gate *g, uint64_t now_usec)
 {
-	return g->state == GATE_KERNEL && !g->scattered && now_usec >= g->hold_until_usec &&
-	       !known_low(g, cfg, now_usec);
+	return g->state == GATE_KERNEL && now_usec >= g->fill_until_usec &&
+	       now_usec - g->filled_usec >= FILL_PAUSE_USEC;
+}
+
+static double bounded(uint64_t limit_pages, unsigned div, double min, double max)
+{
+	double part = value_known(limit_pages) ? (double)limit_pages / div : max;
+
+	return part < min ? min : part > max ? max : part;
+}
+
+double gate_returns_per_sec(uint64_t limit_pages)
+{
+	return bounded(limit_pages, RETURNS_DIV, RETURNS_PER_SEC_MIN, RETURNS_PER_SEC_MAX);
+}
+
+static double per_sec(uint64_t n, const struct memcg_delta *d)
+{
+	return (double)n * (double)SEC / (double)d->dt_usec;
 }
 
 /* True when a reading has just become complete. */
 static bool read_density(struct gate *g, const struct gate_input *in)
 {
-	g->refused_per_sec = (double)in->d->d_margin_swpin * (double)SEC / (double)in->d->dt_usec;
+	g->refused_per_sec = per_sec(in->d->d_margin_swpin, in->d);
 	g->scanned_pages += in->d->d_thp_scanned;
 	g->young_pages += in->d->d_thp_young;
-	if (g->scanned_pages < GATE_READING_PAGES)
+	if ((double)g->scanned_pages <
+		bounded(in->limit_pages, GATE_READING_DIV, GATE_READING_PAGES_MIN, GATE_READING_PAGES_MAX))
 		return false;
 	g->density = (double)g->young_pages / (double)g->scanned_pages;
 	if (g->density > 1)
@@ -82,58 +112,91 @@ static bool read_density(struct gate *g, const struct gate_input *in)
 	return true;
 }
 
+/* Fresh memory that cannot have its large folios, for lack of room or because of
+ * memory.thp.max_size, while far more pages go out than come back. Swap-ins that were
+ * refused for the size are not fresh. */
+static bool fill_begins(struct gate *g, const struct gate_input *in)
+{
+	const struct memcg_delta *d = in->d;
+	uint64_t refused = d->d_margin_anon + value_sub(d->d_size_limited, d->d_pgmajfault);
+	uint64_t pause_usec = d->dt_usec > SEC ? d->dt_usec * 3 / 2 : FILL_PAUSE_USEC;
+	bool refuses = per_sec(refused, d) >= bounded(in->limit_pages, FILL_DIV, FILL_PER_SEC_MIN, DBL_MAX);
+	/* With the gate open nothing is refused; the fill goes on all the same. */
+	bool fills = in->nearly_full && d->d_pswpout > 2 * d->d_pswpin && (refuses || gate_open(g));
+	bool begins = fills && !gate_open(g) && in->now_usec - g->filled_usec >= pause_usec;
+
+	if (fills)
+		g->filled_usec = in->now_usec;
+	return begins;
+}
+
+static uint64_t doubled(uint64_t hold_usec, const struct config_controller *cfg)
+{
+	return hold_usec * 2 > cfg->hold_max_usec ? cfg->hold_max_usec : hold_usec * 2;
+}
+
 static void shut(struct gate *g, const struct config_controller *cfg, bool failed, uint64_t now_usec)
 {
 	if (failed) {
 		g->hold_until_usec = now_usec + g->hold_usec;
-		g->hold_usec = g->hold_usec * 2 > cfg->hold_max_usec ? cfg->hold_max_usec : g->hold_usec * 2;
+		g->hold_usec = doubled(g->hold_usec, cfg);
 	}
-	g->scattered = true;
+	if (failed && g->filling) {
+		g->fill_until_usec = now_usec + g->fill_hold_usec;
+		g->fill_hold_usec = doubled(g->fill_hold_usec, cfg);
+	}
 	enter(g, GATE_KERNEL, REASON_GATE_SHUT, now_usec);
 }
 
 /* The gate matters where it refuses. A low reading with it shut is good evidence, a high
- * one is not: what is left large then is what is used. A fill that overflows is let
- * through once, because what it leaves in small pieces stays small; not again in a group
- * that was seen to touch its memory here and there. */
-static void step_kernel(struct gate *g, const struct config_controller *cfg, const struct gate_input *in)
+ * one is not: what is left large then is what is used. A fill is let through from its
+ * beginning, because what it leaves in small pieces stays small. */
+static void step_kernel(struct gate *g, const struct config_controller *cfg, bool begins,
+	const struct gate_input *in)
 {
 	const struct memcg_delta *d = in->d;
-	bool swpin = in->pressed && d->d_margin_swpin >= REFUSED_MIN &&
-		     d->d_margin_swpin >= d->d_pswpin / REFUSED_SHARE_DIV;
-	bool fill = in->nearly_full && !g->scattered && d->d_margin_anon >= REFUSED_FILL_MIN && d->d_pswpout;
+	bool fill = begins && in->now_usec >= g->fill_until_usec;
+	bool swpin = in->nearly_full && per_sec(d->d_refault_anon, d) >= gate_returns_per_sec(in->limit_pages) &&
+		     d->d_margin_swpin >= REFUSED_MIN &&
+		     d->d_margin_swpin >= d->d_pswpin / REFUSED_SHARE_DIV &&
+		     in->now_usec >= g->hold_until_usec && !known_low(g, cfg, in->now_usec);
 
-	if ((swpin || fill) && in->may_probe && in->now_usec >= g->hold_until_usec &&
-		!known_low(g, cfg, in->now_usec))
-		enter(g, GATE_TRIAL, REASON_GATE_PROBE, in->now_usec);
+	if (!in->may_probe || (!fill && !swpin))
+		return;
+	g->filling = fill;
+	enter(g, GATE_TRIAL, REASON_GATE_PROBE, in->now_usec);
 }
 
 static void step_trial(struct gate *g, const struct config_controller *cfg, bool complete,
 	const struct gate_input *in)
 {
-	uint64_t age = in->now_usec - g->since_usec, tick = in->d->dt_usec;
-	bool returns = in->d->d_pswpin * SEC >= SWPIN_PER_SEC * tick;
+	uint64_t age = in->now_usec - g->since_usec;
+	bool returns = per_sec(in->d->d_pswpin, in->d) >= gate_returns_per_sec(in->limit_pages);
 
 	if (complete && g->density < cfg->density_low) {
 		shut(g, cfg, true, in->now_usec);
-	} else if (complete && returns && age >= TRIAL_TICKS_MIN * tick) {
-		g->scattered = false;
-		if (g->density >= (cfg->density_low + cfg->density_high) / 2)
-			enter(g, GATE_OPEN, REASON_GATE_OPEN, in->now_usec);
-		else
+	} else if (complete && returns && age >= TRIAL_TICKS_MIN * in->d->dt_usec) {
+		if (g->density < (cfg->density_low + cfg->density_high) / 2) {
 			shut(g, cfg, true, in->now_usec);
+			return;
+		}
+		g->hold_usec = g->fill_hold_usec = cfg->hold_min_usec;
+		enter(g, GATE_OPEN, REASON_GATE_OPEN, in->now_usec);
 	} else if (age >= cfg->settle_max_usec) {
 		shut(g, cfg, true, in->now_usec);
 	}
 }
 
-void gate_step(struct gate *g, const struct config_controller *cfg, const struct gate_input *in)
+bool gate_step(struct gate *g, const struct config_controller *cfg, const struct gate_input *in)
 {
-	bool complete = read_density(g, in);
+	bool begins = fill_begins(g, in), complete;
 
+	if (begins && g->state == GATE_KERNEL)
+		gate_forget(g, cfg, in->now_usec);
+	complete = read_density(g, in);
 	switch (g->state) {
 	case GATE_KERNEL:
-		step_kernel(g, cfg, in);
+		step_kernel(g, cfg, begins, in);
 		break;
 	case GATE_TRIAL:
 		step_trial(g, cfg, complete, in);
@@ -146,4 +209,5 @@ void gate_step(struct gate *g, const struct config_controller *cfg, const struct
 			enter(g, GATE_KERNEL, REASON_START_VALUES, in->now_usec);
 		break;
 	}
+	return begins;
 }

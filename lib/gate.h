@@ -18,8 +18,11 @@
 #include "memcg.h"
 #include "reason.h"
 
-/* Fewer pages say nothing. */
-#define GATE_READING_PAGES 1000
+/* A reading takes a sixteenth of the group's limit, and so many pages at least and at
+ * most: fewer say nothing, more only take longer. */
+#define GATE_READING_DIV 16
+#define GATE_READING_PAGES_MIN 128
+#define GATE_READING_PAGES_MAX 1000
 /* A reading is believed for so long. */
 #define GATE_READING_USEC UINT64_C(30000000)
 
@@ -34,10 +37,14 @@ struct gate {
 	enum gate_state state;
 	enum reason reason;
 	uint64_t since_usec;
-	uint64_t hold_usec, hold_until_usec; /* no trial before; doubles with each that failed */
+	/* no trial before these; the waits double with each that failed. A fill that
+	 * begins has a wait of its own: the old one was for memory that is gone. */
+	uint64_t hold_usec, hold_until_usec;
+	uint64_t fill_hold_usec, fill_until_usec;
+	uint64_t filled_usec; /* last tick in which a fill overflowed */
+	bool filling;	      /* this trial is of a fill */
 	/* the running reading, pages */
 	uint64_t scanned_pages, young_pages;
-	bool scattered;	       /* the last verdict was low: fills are not let through again */
 	double density;	       /* of the last full reading; -1 = none yet */
 	uint64_t density_usec; /* when that was complete */
 	double refused_per_sec; /* large swap-ins that the gate refused */
@@ -46,20 +53,25 @@ struct gate {
 struct gate_input {
 	uint64_t now_usec;
 	const struct memcg_delta *d;
-	bool pressed;	   /* nearly full, and anonymous memory returns from swap */
-	bool nearly_full;  /* without the second half of that */
+	uint64_t limit_pages; /* VALUE_MAX or VALUE_ABSENT = none */
+	bool nearly_full;
 	bool quiet;
 	bool may_probe;
 };
 
 void gate_init(struct gate *g, const struct config_controller *cfg);
-void gate_step(struct gate *g, const struct config_controller *cfg, const struct gate_input *in);
+/* True when a fill of fresh memory has just begun to overflow: what was known of the
+ * group's memory is known no more. */
+bool gate_step(struct gate *g, const struct config_controller *cfg, const struct gate_input *in);
+/* Pages per second that return from swap from which on a group of that limit counts as
+ * over-committed. */
+double gate_returns_per_sec(uint64_t limit_pages);
 /* The memory that all this was about is gone. */
 void gate_forget(struct gate *g, const struct config_controller *cfg, uint64_t now_usec);
 /* The last reading, if it is recent; -1 = unknown. */
 double gate_density(const struct gate *g, uint64_t now_usec);
-/* Shut, never judged, and free to be tried. */
-bool gate_undecided(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec);
+/* Shut, and a fill that begins now would be let through. */
+bool gate_undecided(const struct gate *g, uint64_t now_usec);
 static inline bool gate_open(const struct gate *g)
 {
 	return g->state != GATE_KERNEL;

@@ -138,13 +138,19 @@ static void test_valid(void **state)
 struct gate_rig {
 	struct config *config;
 	struct gate g;
-	uint64_t now_usec;
+	uint64_t now_usec, limit_pages;
 	struct memcg_delta d;
+	bool begins; /* what the last step said */
 };
 
 static void gate_start(struct gate_rig *r, const char *config)
 {
-	*r = (struct gate_rig){ .config = config_of(config), .now_usec = T0, .d = { .dt_usec = SEC } };
+	*r = (struct gate_rig){
+		.config = config_of(config),
+		.now_usec = T0,
+		.limit_pages = 64 * MIB / 4096,
+		.d = { .dt_usec = SEC },
+	};
 	gate_init(&r->g, &r->config->controller);
 }
 
@@ -153,17 +159,29 @@ static void gate_start(struct gate_rig *r, const char *config)
 static enum gate_state gate_tick(
 	struct gate_rig *r, uint64_t scanned, uint64_t young, uint64_t swpin, uint64_t refused)
 {
-	struct gate_input in = { .d = &r->d, .pressed = swpin > 100, .nearly_full = true,
+	struct gate_input in = { .d = &r->d, .limit_pages = r->limit_pages, .nearly_full = true,
 		.quiet = swpin == 0 && !r->d.d_pswpout, .may_probe = true };
 
 	r->d.d_thp_scanned = scanned;
 	r->d.d_thp_young = young;
-	r->d.d_pswpin = swpin;
+	r->d.d_pswpin = r->d.d_refault_anon = swpin;
 	r->d.d_margin_swpin = refused;
 	r->now_usec += SEC;
 	in.now_usec = r->now_usec;
-	gate_step(&r->g, &r->config->controller, &in);
+	r->begins = gate_step(&r->g, &r->config->controller, &in);
 	return r->g.state;
+}
+
+/* One tick of a fill that overflows, with @refused large folios refused at faults. */
+static enum gate_state fill_tick(struct gate_rig *r, uint64_t refused, uint64_t scanned, uint64_t young)
+{
+	enum gate_state state;
+
+	r->d.d_margin_anon = refused;
+	r->d.d_pswpout = r->limit_pages / 10;
+	state = gate_tick(r, scanned, young, 0, 0);
+	r->d.d_margin_anon = r->d.d_pswpout = 0;
+	return state;
 }
 
 /* Sequential: refusals, and with the gate open all of each folio is used. */
@@ -245,28 +263,80 @@ static void test_trial_without_samples_ends(void **state)
 	config_free(r.config);
 }
 
-/* An overflowing fill is let through once; fresh memory reads as used whatever becomes of
- * it, so that only what comes back from swap can keep the gate open. */
-static void test_fill_is_let_through_once(void **state)
+/* A fill is let through from its beginning; fresh memory reads as used whatever becomes
+ * of it, so that only what comes back from swap can keep the gate open. */
+static void test_fill(void **state)
 {
 	struct gate_rig r;
 
 	(void)state;
 	gate_start(&r, "");
-	r.d.d_margin_anon = 15;
-	r.d.d_pswpout = 1000;
-	assert_int_equal(gate_tick(&r, 16000, 14400, 0, 0), GATE_KERNEL);
-	r.d.d_margin_anon = 16;
-	assert_int_equal(gate_tick(&r, 0, 0, 0, 0), GATE_TRIAL);
+	assert_int_equal(fill_tick(&r, 63, 16000, 14400), GATE_KERNEL);
+	assert_false(r.begins);
+	assert_int_equal(fill_tick(&r, 64, 0, 0), GATE_TRIAL);
+	assert_true(r.begins);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(gate_tick(&r, 16000, 16000, 0, 0), GATE_TRIAL);
-	assert_int_equal(gate_tick(&r, 11000, 900, 0, 0), GATE_KERNEL);
-	/* Not again, however long it lasts; swap-ins that could be large are another matter. */
+		assert_int_equal(fill_tick(&r, 0, 16000, 16000), GATE_TRIAL);
+	assert_int_equal(fill_tick(&r, 0, 11000, 900), GATE_KERNEL);
+	/* The same fill that goes on is not another one, however long it lasts. */
 	for (int i = 0; i < 600; i++)
-		assert_int_equal(gate_tick(&r, 0, 0, 0, 0), GATE_KERNEL);
+		assert_int_equal(fill_tick(&r, 500, 0, 0), i ? GATE_KERNEL : r.g.state);
+	config_free(r.config);
+}
+
+/* What was known was known of memory that is gone: a fill that begins starts anew, and
+ * swap-ins that could be large are tried at once. */
+static void test_fill_forgets(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
 	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
-	assert_int_equal(gate_tick(&r, 2000, 2000, 800, 0), GATE_TRIAL);
-	assert_int_equal(gate_tick(&r, 2000, 2000, 800, 0), GATE_OPEN);
+	assert_int_equal(gate_tick(&r, 4000, 600, 800, 0), GATE_KERNEL);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(gate_tick(&r, 4000, 600, 800, 48), GATE_KERNEL);
+	/* A kernel that refuses by max_size says so by another count. */
+	r.d.d_size_limited = 900;
+	r.d.d_pgmajfault = 800;
+	r.d.d_pswpout = 4000;
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 0), GATE_TRIAL);
+	assert_true(r.begins);
+	assert_true(gate_density(&r.g, r.now_usec) < 0);
+	config_free(r.config);
+}
+
+/* Fills that turn out scattered again and again are tried less and less. */
+static void test_failed_fills_back_off(void **state)
+{
+	struct gate_rig r;
+	unsigned trials = 0;
+
+	(void)state;
+	gate_start(&r, "[Controller]\nHold=10s..600s\n");
+	for (int phase = 0; phase < 60; phase++) {
+		trials += fill_tick(&r, 500, 0, 0) == GATE_TRIAL;
+		for (int i = 0; i < 29; i++)
+			gate_tick(&r, 4000, 600, 800, 1);
+		assert_int_equal(r.g.state, GATE_KERNEL);
+	}
+	/* 1800 s: after 10, 20, 40, 80, 160, 320, 600 s, in steps of 30 s. */
+	assert_in_range(trials, 6, 9);
+	config_free(r.config);
+}
+
+/* All counts are parts of the group's size: 8 MiB with a hundredth of a CPU. */
+static void test_small_group(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	r.limit_pages = 8 * MIB / 4096;
+	assert_int_equal(fill_tick(&r, 26, 0, 0), GATE_TRIAL);
+	assert_int_equal(gate_tick(&r, 100, 100, 80, 0), GATE_TRIAL);
+	assert_int_equal(gate_tick(&r, 100, 98, 80, 0), GATE_OPEN);
+	assert_int_equal(gate_tick(&r, 200, 40, 80, 0), GATE_KERNEL);
 	config_free(r.config);
 }
 
@@ -361,7 +431,10 @@ int main(void)
 		cmocka_unit_test(test_gate_stays_for_scattered),
 		cmocka_unit_test(test_failed_trials_double_the_hold),
 		cmocka_unit_test(test_trial_without_samples_ends),
-		cmocka_unit_test(test_fill_is_let_through_once),
+		cmocka_unit_test(test_fill),
+		cmocka_unit_test(test_fill_forgets),
+		cmocka_unit_test(test_failed_fills_back_off),
+		cmocka_unit_test(test_small_group),
 		cmocka_unit_test(test_gate_is_given_back_when_quiet),
 		cmocka_unit_test(test_density_key),
 		cmocka_unit_test(test_rate),
