@@ -125,7 +125,10 @@ static void listen_anew(struct metrics *m)
 		return;
 	r = metrics_http_new(m->base, m->listen, http_text, m, &m->http);
 	if (r < 0)
-		engine_degrade(m->engine, "metrics", "metrics cannot be had at %s: %s", m->listen, strerror(-r));
+		engine_degrade(m->engine, "metrics", "metrics cannot be had at %s: %s%s", m->listen, strerror(-r),
+			r != -EAFNOSUPPORT ? "" :
+					     " (the unit allows unix sockets only; loopback-metrics.conf among "
+					     "the examples opens it)");
 	else
 		log_info("metrics at %s%s", *m->listen == '/' ? "" : "http://", m->listen);
 }

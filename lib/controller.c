@@ -356,7 +356,8 @@ static void give_back(struct controller *c, enum ctl_state state, enum reason r,
 {
 	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
 	c->dropped = false;
-	c->ptes = CTL_PTES_RECENT;
+	/* khugepaged leaves a group alone that has opted out. */
+	c->ptes = state == CTL_NO_EFFECT ? CTL_PTES_AMPLE : CTL_PTES_RECENT;
 	enter(c, state, r, in->now_usec);
 }
 

@@ -131,9 +131,21 @@ double evidence_cost_noise(const struct ctl_cost *a, const struct ctl_cost *b)
 	return sqrt(4000.0 / a->user_usec + 4000.0 / b->user_usec);
 }
 
+/* Memory grows by one page for each page fault: what is filled in are single pages. */
+static bool fills_single_pages(const struct ctl_input *in)
+{
+	const struct memcg_delta *d = in->d;
+	double grown = (double)(d->d_anon_bytes + d->d_swap_bytes) / (double)in->page_bytes;
+
+	return grown >= BLOAT_PAGES_MIN && grown >= 0.9 * (double)d->d_pgfault &&
+	       grown <= AMPLIFIED * (double)d->d_pgfault;
+}
+
 bool evidence_uses_large(const struct controller *c, const struct ctl_input *in)
 {
-	return c->amplification < 0 || c->amplification >= AMPLIFIED || c->bloat_ticks ||
+	bool reads_large = c->amplification < 0 ? !fills_single_pages(in) : c->amplification >= AMPLIFIED;
+
+	return reads_large || c->bloat_ticks ||
 	       value_or(in->s->anon_thp, 0) > 0 || in->d->d_thp_fault_alloc || in->d->d_swpout_fallback;
 }
 

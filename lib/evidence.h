@@ -50,8 +50,8 @@ void evidence_observe(struct controller *c, const struct config_controller *cfg,
 bool evidence_nearly_full(const struct controller *c);
 
 /* Signs that the group really has large folios: whole ones come back from swap,
- * memory grows faster than it is touched, or the kernel says so. No major
- * faults at all say nothing, which counts as a sign. */
+ * memory grows faster than it is touched, or the kernel says so. Neither major
+ * faults nor growth say nothing, which counts as a sign. */
 bool evidence_uses_large(const struct controller *c, const struct ctl_input *in);
 
 void evidence_cost_add(struct ctl_cost *a, const struct memcg_delta *d);

@@ -263,6 +263,7 @@ static void test_no_effect(void **state)
 	assert_int_equal(r.c.state, CTL_NO_EFFECT);
 	assert_int_equal(r.wish.reason, REASON_NO_EFFECT);
 	assert_int_equal(r.wish.rung, TOP(&r));
+	assert_int_equal(r.wish.ptes, CTL_PTES_AMPLE);
 	assert_false(r.wish.hurt);
 	for (i = 0; i < 60; i++) {
 		rig_full(&r);
@@ -278,6 +279,37 @@ static void test_no_effect(void **state)
 		rig_thrash(&r, 0.7);
 	assert_int_equal(r.c.rung, 0);
 	rig_stop(&r);
+}
+
+/* Dropped while the group is filled for the first time, when nothing has come back
+ * from swap yet: growth by single pages tells as much. */
+static void test_no_effect_while_filling(void **state)
+{
+	(void)state;
+	for (uint64_t pages_per_fault = 1; pages_per_fault <= 4; pages_per_fault += 3) {
+		struct rig r;
+		int i;
+
+		start_all_on(&r, "");
+		for (i = 0; i < 5 && !r.c.dropped; i++) {
+			rig_full(&r);
+			r.s.events.max += 60;
+			r.s.pgfault += 3000;
+			r.s.swap_current_bytes += 3000 * pages_per_fault * r.in.page_bytes;
+			rig_second(&r, 0.7, 0.7);
+		}
+		assert_true(r.c.dropped);
+		for (i = 0; i < 30 && r.c.state != CTL_NO_EFFECT; i++) {
+			rig_full(&r);
+			r.s.events.max += 60;
+			r.s.pgfault += 3000;
+			r.s.pgmajfault += 3000;
+			r.s.refault_anon += 3000;
+			rig_second(&r, 0.7, 0.7);
+		}
+		assert_int_equal(r.c.state, pages_per_fault == 1 ? CTL_NO_EFFECT : CTL_DROP);
+		rig_stop(&r);
+	}
 }
 
 /* ---- raising above the start values ------------------------------------ */
@@ -472,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_drop_kept),
 		cmocka_unit_test(test_acquittal_ends_with_its_regime),
 		cmocka_unit_test(test_no_effect),
+		cmocka_unit_test(test_no_effect_while_filling),
 		cmocka_unit_test(test_raise),
 		cmocka_unit_test(test_raise_failed),
 		cmocka_unit_test(test_no_raise_without_a_ceiling),

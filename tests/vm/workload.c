@@ -2,7 +2,7 @@
 /*
  * workload: a memory load that does exactly what it is told, for guests.
  *
- *   workload [--cgroup=DIR] [--seed=N] [--report-msec=N] [--wait=FILE] PHASE...
+ *   workload [--cgroup=DIR] [--seed=N] [--report-msec=N] [--wait=FILE] [--no-thp] PHASE...
  *   PHASE = MODE[:KEY=VALUE[,KEY=VALUE]...]
  *
  * Modes on one resident set (kept between phases; a smaller size gives the rest
@@ -28,7 +28,8 @@
  * Prints one JSON object per line: "start", per phase "phase", "ready" (after
  * populating), "report" every --report-msec, "done"; at the end "end". `t` is
  * CLOCK_MONOTONIC in seconds; touches are counted exactly and per phase, without
- * those of populating. The same seed and arguments do the same touches.
+ * those of populating. The same seed and arguments do the same touches. --no-thp
+ * opts out of large folios as a program does for itself, by PR_SET_THP_DISABLE.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,6 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -466,6 +468,12 @@ static void join_cgroup(const char *dir)
 	close(fd);
 }
 
+static void opt_out_of_thp(void)
+{
+	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0)
+		die("PR_SET_THP_DISABLE: %s", strerror(errno));
+}
+
 static void map_set(const struct phase *phases, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -494,6 +502,8 @@ int main(int argc, char **argv)
 			w.report_nsec = (int64_t)parse_number("report", argv[i] + 14) * 1000000;
 		else if (strncmp(argv[i], "--wait=", 7) == 0)
 			wait_file = argv[i] + 7;
+		else if (strcmp(argv[i], "--no-thp") == 0)
+			opt_out_of_thp();
 		else if (argv[i][0] == '-')
 			die("unknown option %s", argv[i]);
 		else if (n == sizeof(phases) / sizeof(phases[0]))

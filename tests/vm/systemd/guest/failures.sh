@@ -90,6 +90,23 @@ test_bad_configuration() {
 	clear_settings
 }
 
+# A kernel without huge pages, and a directory with nothing in it.
+test_nothing_to_steer() {
+	clear_settings
+	systemctl stop mthpd.service
+	trap 'umount $THP 2> /dev/null; umount /sys/kernel/mm 2> /dev/null' EXIT
+	mount -t tmpfs none $THP || die "mount: $?"
+	mark
+	failed_with 69
+	grep -q 'nothing to steer' /run/lines || die "the journal says: $(cat /run/lines)"
+	umount $THP
+	systemctl reset-failed mthpd.service
+	mount -t tmpfs none /sys/kernel/mm || die "mount: $?"
+	systemctl start mthpd.service || die "a condition that does not hold is no failure: $?"
+	[ "$(show ConditionResult)" = no ] && [ "$(show ActiveState)" = inactive ] ||
+		die "$(show ConditionResult), $(show ActiveState)"
+}
+
 test_bad_dropin_option() {
 	clear_settings
 	set_unit 50-bad '[Service]\nExecStart=\nExecStart=/usr/sbin/mthpd --confg=/etc/x\n'
@@ -129,8 +146,8 @@ test_hold_survives() {
 }
 
 prepare_load
-for name in kill_9 kill_9_before_restore restart_limit watchdog bad_configuration bad_dropin_option \
-	bad_dropin_hardening hold_survives; do
+for name in kill_9 kill_9_before_restore restart_limit watchdog bad_configuration nothing_to_steer \
+	bad_dropin_option bad_dropin_hardening hold_survives; do
 	try $name
 done
 finish

@@ -66,10 +66,10 @@ clear_settings() {
 
 # A service that does not fit into its limit; random touches, which large folios
 # hurt most.
-victim_start() {
+victim_start() { # [PROPERTY-OPTION...]; $victim_work: something else to do
 	systemctl reset-failed victim.service 2> /dev/null || true
 	systemd-run --quiet --unit=victim -p MemoryMax=64M "$@" \
-		/usr/bin/workload random:size=96M,seconds=3600
+		/usr/bin/workload ${victim_work:-random:size=96M,seconds=3600}
 }
 # Its pressure until mthpd has acted; then it stands still, costs the machine that
 # runs this guest nothing, and the long hold keeps the decision as it is.

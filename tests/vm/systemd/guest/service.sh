@@ -4,13 +4,18 @@
 . /lib/guest.sh
 . /lib/guest-systemd.sh
 
-# The three lines of README's Install, on a machine that has nothing of it.
+# Of the three lines of README's Install the second and the third, on a machine
+# that has nothing of it; build-deb has tried the first.
 test_install() {
 	! command -v mthpd || die "the guest is not bare"
 	thp_snapshot > /run/before
-	apt-get install -y /srv/mthpd/mthpd.deb > /run/apt.log 2>&1 || { cat /run/apt.log; die "apt-get install"; }
+	sudo() { "$@"; }
+	cd /root/checkout
+	line=$(/srv/mthpd/install-line 2 README.md) || die "no second line"
+	eval "$line" > /run/apt.log 2>&1 || { cat /run/apt.log; die "$line"; }
 	systemctl is-enabled mthpd.service || die "not enabled"
-	systemctl status --no-pager mthpd.service > /run/status || die "systemctl status: $?"
+	line=$(/srv/mthpd/install-line 3 README.md) || die "no third line"
+	eval "$line" > /run/status || die "$line: $?"
 	grep -q 'Active: active (running)' /run/status || die "not running: $(cat /run/status)"
 	grep -qE 'Status: "[0-9]+ cgroups, ' /run/status || die "no STATUS line: $(cat /run/status)"
 	mthpctl status || die "mthpctl status: $?"
@@ -27,6 +32,7 @@ test_unit_file() {
 	for other in containerd docker kubelet crio; do
 		show Before | grep -qw "$other.service" || die "not ordered before $other"
 	done
+	show After | grep -qw local-fs.target || die "not ordered after the file systems"
 	! systemctl cat mthpd.service | grep -q '^PrivateUsers' || die "PrivateUsers="
 }
 
@@ -36,7 +42,7 @@ sandbox() { # SCRIPT EXTRA
 	cp "$1" /usr/local/bin/probe
 	{
 		systemctl cat mthpd.service | sed -e '/^#/d' -e '/^Exec\(Start\|Reload\|Stop\)/d' -e '/^Restart/d' -e '/^WatchdogSec/d' \
-			-e '/^RuntimeDirectory/d' -e '/^\[Install\]/,$d' -e 's/^Type=.*/Type=oneshot/'
+			-e '/^RuntimeDirectory/d' -e '/^BusName/d' -e '/^\[Install\]/,$d' -e 's/^Type=.*/Type=oneshot/'
 		printf 'ExecStart=/bin/bash /usr/local/bin/probe\n%b' "$2"
 	} > /run/systemd/system/probe.service
 	systemctl daemon-reload
@@ -106,7 +112,13 @@ test_loop_acts() {
 	journalctl --no-pager -x MESSAGE_ID=$MESSAGE_ID | grep -q 'A switch of large folios was changed' ||
 		die "no catalog text"
 	status_has '"path":"system.slice/victim.service"' || die "status does not show the group"
-	[ "$(systemctl show -P NRestarts mthpd.service)" = 0 ] || die "it was restarted"
+	[ "$(show NRestarts)" = 0 ] || die "it was restarted"
+	# what the unit allows fits
+	[ "$(cat "/proc/$(main_pid)/oom_score_adj")" = -900 ] || die "OOMScoreAdjust="
+	peak=$(cat $CG/system.slice/mthpd.service/memory.peak)
+	[ "$peak" -lt $(($(show MemoryMax) / 3)) ] || die "memory peak $peak of $(show MemoryMax)"
+	tasks=$(cat $CG/system.slice/mthpd.service/pids.peak 2> /dev/null || show TasksCurrent)
+	[ "$tasks" -lt $(($(show TasksMax) / 2)) ] || die "$tasks tasks of $(show TasksMax)"
 }
 
 test_unprivileged() {
@@ -128,6 +140,15 @@ test_bus() {
 		die "a user cannot read"
 	grep -qE 's "(active|degraded)"' /run/out || die "State: $(cat /run/out)"
 	! runuser -u user -- $call Hold s mine > /run/out 2>&1 || die "a user may hold: $(cat /run/out)"
+	call_bus="busctl --system call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus"
+	! runuser -u user -- $call_bus RequestName su org.mthpd1 0 > /run/out 2>&1 && grep -qi 'denied' /run/out ||
+		die "a user may take the name: $(cat /run/out)"
+	# found by the unit's name alone
+	level="systemctl service-log-level mthpd.service"
+	$level debug || die "service-log-level: $?"
+	[ "$($level)" = debug ] || die "the level is $($level)"
+	systemctl reload mthpd.service || die "reload: $?"
+	[ "$($level)" = info ] || die "a reload leaves it at $($level)"
 	# a call starts it
 	systemctl stop mthpd.service
 	$call GetStatus > /run/out || die "not started by a call"
@@ -186,9 +207,11 @@ test_upgrade() {
 	systemctl start mthpd.service
 	provoke
 	pid=$(main_pid)
+	echo '# mine' >> /etc/mthpd/mthpd.conf
 	dpkg --force-unsafe-io -i /srv/mthpd/next.deb > /run/dpkg.log 2>&1 || die "dpkg -i: $(cat /run/dpkg.log)"
 	until_ok 20 active || die "not running after the upgrade"
 	[ "$(main_pid)" != "$pid" ] || die "still the old daemon"
+	grep -q '^# mine' /etc/mthpd/mthpd.conf || die "a changed configuration was replaced"
 	provoke
 	status_json | tr -d ' \n\t' | grep -qE '"size_kb":64,"baseline":"always"' || die "its baseline: $(status_json)"
 	systemctl stop mthpd.service
@@ -202,7 +225,7 @@ test_purge() {
 	provoke
 	apt-get purge -y mthpd > /run/apt.log 2>&1 || { cat /run/apt.log; die "apt-get purge"; }
 	is_restored || die "not as before"
-	left=$(find / -xdev \( -path /proc -o -path /sys -o -path /srv -o -path '/run/systemd/units' \) -prune -o -name '*mthpd*' -print)
+	left=$(find / -xdev \( -path /proc -o -path /sys -o -path /srv -o -path /root/checkout -o -path '/run/systemd/units' \) -prune -o -name '*mthpd*' -print)
 	[ -z "$left" ] || die "left behind: $left"
 	! systemctl cat mthpd.service 2> /dev/null || die "the unit is still known"
 }
