@@ -403,13 +403,26 @@ static void serve(struct service *s)
 	_exit(0);
 }
 
+/* The socket is there a moment before somebody listens on it. */
+static bool listens(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool r;
+
+	strcpy(a.sun_path, path);
+	r = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+	close(fd);
+	return r;
+}
+
 static void start(struct service *s)
 {
 	s->pid = fork();
 	assert_true(s->pid >= 0);
 	if (s->pid == 0)
 		serve(s);
-	for (unsigned i = 0; i < 500 && access(s->path, F_OK) < 0; i++)
+	for (unsigned i = 0; i < 500 && !listens(s->path); i++)
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
 }
 
@@ -863,13 +876,13 @@ static void start_raw(struct service *s, const char *bytes, size_t len, bool sta
 	close(fd);
 }
 
-static int call_raw(struct service *s, const char *bytes, size_t len, bool stay)
+static int call_raw(struct service *s, const char *bytes, size_t len, bool stay, int msec)
 {
 	struct ctl_reply r;
 	int code;
 
 	start_raw(s, bytes, len, stay);
-	code = ctl_call(s->path, "a.b", json_object(), 300, &r);
+	code = ctl_call(s->path, "a.b", json_object(), msec, &r);
 	if (code == 0)
 		ctl_reply_done(&r);
 	stop(s);
@@ -883,12 +896,12 @@ static void odd_servers(void **state)
 	struct ctl_reply r;
 
 	/* sizeof: a string's own NUL ends the message; without it, half a message */
-#define WHOLE(text, stay) call_raw(s, text, sizeof(text), stay)
-#define HALF(text, stay) call_raw(s, text, sizeof(text) - 1, stay)
-	assert_int_equal(HALF("", false), -ECONNRESET);
-	assert_int_equal(HALF("{\"parameters\":{}}", false), -ECONNRESET);
-	assert_int_equal(HALF("", true), -ETIMEDOUT);
-	assert_int_equal(HALF("{\"parameters\":{}}", true), -ETIMEDOUT);
+#define WHOLE(text, stay) call_raw(s, text, sizeof(text), stay, 20000)
+#define HALF(text, stay, msec) call_raw(s, text, sizeof(text) - 1, stay, msec)
+	assert_int_equal(HALF("", false, 20000), -ECONNRESET);
+	assert_int_equal(HALF("{\"parameters\":{}}", false, 20000), -ECONNRESET);
+	assert_int_equal(HALF("", true, 300), -ETIMEDOUT);
+	assert_int_equal(HALF("{\"parameters\":{}}", true, 300), -ETIMEDOUT);
 	assert_int_equal(WHOLE("HTTP/1.1 200 OK\r\n", true), -EPROTO);
 	assert_int_equal(WHOLE("", true), -EPROTO);
 	assert_int_equal(WHOLE("[]", true), -EPROTO);
@@ -896,7 +909,7 @@ static void odd_servers(void **state)
 	assert_int_equal(WHOLE("{\"error\":7}", true), -EPROTO);
 	assert_int_equal(WHOLE("{\"parameters\":{\"a\":\"\xff\"}}", true), -EPROTO);
 	assert_int_equal(WHOLE("{}", true), 0);
-	assert_int_equal(HALF("{\"parameters\":{}}\0{\"more", true), 0);
+	assert_int_equal(HALF("{\"parameters\":{}}\0{\"more", true, 20000), 0);
 	memset(much, ' ', CTL_REPLY_BYTES_MAX + 200000);
 	start_raw(s, much, CTL_REPLY_BYTES_MAX + 200000, true);
 	assert_int_equal(ctl_call(s->path, "a.b", NULL, 20000, &r), -EMSGSIZE);
