@@ -374,8 +374,8 @@ main() {
 	rm -rf "$result"
 	mv "$result.new" "$result"
 	if [ "$deb" = yes ]; then
-		DEBFULLNAME=$(sed 's/ *<.*//' "$here/MAINTAINER") \
-			DEBEMAIL=$(sed 's/.*<\(.*\)>.*/\1/' "$here/MAINTAINER") \
+		DEBFULLNAME=$(sed 's/ *<.*//' "$here/../systemd/packaging/MAINTAINER") \
+			DEBEMAIL=$(sed 's/.*<\(.*\)>.*/\1/' "$here/../systemd/packaging/MAINTAINER") \
 			build_make bindeb-pkg >&2 || fail 1 "make bindeb-pkg failed"
 		mv "$(dirname "$objects")"/linux-*.deb "$result/"
 	fi
