@@ -665,7 +665,8 @@ static void test_faults(void **state)
 		"not a short string", 1);
 	expect_fault(header_with("tree", json_object()), "tree: page_kb is missing", 1);
 	expect_fault(header_with("state", json_object()), "state: version is missing", 1);
-	expect_fault(header_with("state", json_pack("{s:i}", "version", TRACE_STATE_VERSION)), "state: now_usec is missing", 1);
+	expect_fault(header_with("state", json_pack("{s:i}", "version", TRACE_STATE_VERSION)),
+		"state: now_usec is missing", 1);
 	expect_fault(header_with("state", json_pack("{s:i}", "version", TRACE_STATE_VERSION + 1)),
 		"this program reads", 1);
 	expect_fault(header_with("state", json_pack("{s:s}", "version", "x")), "version is not a number", 1);
