@@ -21,8 +21,11 @@
 #define RETURNS_DIV 160
 #define RETURNS_PER_SEC_MIN 10
 #define RETURNS_PER_SEC_MAX 100
-/* So many ticks of a trial at least; the most is Settle='s longer time. */
+/* A trial takes so many ticks at least. Without a reading it ends after Settle='s longer
+ * time if the group has turned over by then (reclaim looks at a list once per turnover),
+ * else when it has, and after Hold='s longer time in any case. */
 #define TRIAL_TICKS_MIN 2
+#define TURNOVER 1.2
 
 const char *gate_state_to_string(enum gate_state s)
 {
@@ -164,7 +167,14 @@ static void step_kernel(struct gate *g, const struct config_controller *cfg, boo
 	if (!in->may_probe || (!fill && !swpin))
 		return;
 	g->filling = fill;
+	g->trial_pages = 0;
 	enter(g, GATE_TRIAL, REASON_GATE_PROBE, in->now_usec);
+}
+
+static bool turned_over(const struct gate *g, const struct gate_input *in)
+{
+	return !value_known(in->limit_pages) || !in->d->d_pswpin ||
+	       (double)g->trial_pages >= TURNOVER * (double)in->limit_pages;
 }
 
 static void step_trial(struct gate *g, const struct config_controller *cfg, bool complete,
@@ -173,6 +183,7 @@ static void step_trial(struct gate *g, const struct config_controller *cfg, bool
 	uint64_t age = in->now_usec - g->since_usec;
 	bool returns = per_sec(in->d->d_pswpin, in->d) >= gate_returns_per_sec(in->limit_pages);
 
+	g->trial_pages += in->d->d_pswpin;
 	if (complete && g->density < cfg->density_low) {
 		shut(g, cfg, true, in->now_usec);
 	} else if (complete && returns && age >= TRIAL_TICKS_MIN * in->d->dt_usec) {
@@ -182,7 +193,7 @@ static void step_trial(struct gate *g, const struct config_controller *cfg, bool
 		}
 		g->hold_usec = g->fill_hold_usec = cfg->hold_min_usec;
 		enter(g, GATE_OPEN, REASON_GATE_OPEN, in->now_usec);
-	} else if (age >= cfg->settle_max_usec) {
+	} else if ((age >= cfg->settle_max_usec && turned_over(g, in)) || age >= cfg->hold_max_usec) {
 		shut(g, cfg, true, in->now_usec);
 	}
 }

@@ -43,6 +43,7 @@ struct gate {
 	uint64_t fill_hold_usec, fill_until_usec;
 	uint64_t filled_usec; /* last tick in which a fill overflowed */
 	bool filling;	      /* this trial is of a fill */
+	uint64_t trial_pages; /* swapped in since it began */
 	/* the running reading, pages */
 	uint64_t scanned_pages, young_pages;
 	double density;	       /* of the last full reading; -1 = none yet */

@@ -81,6 +81,7 @@ static const struct trace_field controller_fields[] = {
 	C(FIELD_VALUE, gate.fill_until_usec, 0),
 	C(FIELD_VALUE, gate.filled_usec, 0),
 	C(FIELD_BOOL, gate.filling, 0),
+	C(FIELD_VALUE, gate.trial_pages, 0),
 	C(FIELD_REAL, gate.density, 0),
 	C(FIELD_VALUE, gate.density_usec, 0),
 	C(FIELD_REAL, gate.refused_per_sec, 0),

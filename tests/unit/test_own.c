@@ -247,7 +247,8 @@ static void test_failed_trials_double_the_hold(void **state)
 	config_free(r.config);
 }
 
-/* Without samples a trial proves nothing: it ends with Settle='s longer time. */
+/* Without samples a trial proves nothing: it ends with Settle='s longer time, or when the
+ * group has turned over once. */
 static void test_trial_without_samples_ends(void **state)
 {
 	struct gate_rig r;
@@ -256,10 +257,15 @@ static void test_trial_without_samples_ends(void **state)
 	(void)state;
 	gate_start(&r, "[Controller]\nSettle=2s..12s\n");
 	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
-	while (gate_tick(&r, 10, 10, 800, 0) == GATE_TRIAL)
+	while (gate_tick(&r, 10, 10, 2000, 0) == GATE_TRIAL)
 		assert_true(++ticks < 20);
 	assert_int_equal(r.g.state, GATE_KERNEL);
 	assert_int_equal(ticks, 12);
+	gate_forget(&r.g, &r.config->controller, r.now_usec);
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	for (ticks = 1; gate_tick(&r, 1, 1, 800, 0) == GATE_TRIAL;)
+		assert_true(++ticks < 40);
+	assert_int_equal(ticks, 25); /* 1.2 x 16384 / 800 */
 	config_free(r.config);
 }
 
