@@ -183,17 +183,17 @@ static void step_trial(struct gate *g, const struct config_controller *cfg, bool
 	uint64_t age = in->now_usec - g->since_usec;
 	bool returns = per_sec(in->d->d_pswpin, in->d) >= gate_returns_per_sec(in->limit_pages);
 
+	bool dense = g->density >= (cfg->density_low + cfg->density_high) / 2;
+	bool expired = (age >= cfg->settle_max_usec && turned_over(g, in)) || age >= cfg->hold_max_usec;
+
 	g->trial_pages += in->d->d_pswpin;
-	if (complete && g->density < cfg->density_low) {
-		shut(g, cfg, true, in->now_usec);
-	} else if (complete && returns && age >= TRIAL_TICKS_MIN * in->d->dt_usec) {
-		if (g->density < (cfg->density_low + cfg->density_high) / 2) {
-			shut(g, cfg, true, in->now_usec);
-			return;
-		}
+	/* A low reading is believed at once, a high one when it must be true. */
+	if (complete && g->density >= cfg->density_low && !(returns && age >= TRIAL_TICKS_MIN * in->d->dt_usec))
+		complete = false;
+	if (complete && dense) {
 		g->hold_usec = g->fill_hold_usec = cfg->hold_min_usec;
 		enter(g, GATE_OPEN, REASON_GATE_OPEN, in->now_usec);
-	} else if ((age >= cfg->settle_max_usec && turned_over(g, in)) || age >= cfg->hold_max_usec) {
+	} else if (complete || expired) {
 		shut(g, cfg, true, in->now_usec);
 	}
 }
