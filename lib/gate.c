@@ -184,9 +184,10 @@ static void step_trial(struct gate *g, const struct config_controller *cfg, bool
 	bool returns = per_sec(in->d->d_pswpin, in->d) >= gate_returns_per_sec(in->limit_pages);
 
 	bool dense = g->density >= (cfg->density_low + cfg->density_high) / 2;
-	bool expired = (age >= cfg->settle_max_usec && turned_over(g, in)) || age >= cfg->hold_max_usec;
+	bool expired;
 
 	g->trial_pages += in->d->d_pswpin;
+	expired = (age >= cfg->settle_max_usec && turned_over(g, in)) || age >= cfg->hold_max_usec;
 	/* A low reading is believed at once, a high one when it must be true. */
 	if (complete && g->density >= cfg->density_low && !(returns && age >= TRIAL_TICKS_MIN * in->d->dt_usec))
 		complete = false;
