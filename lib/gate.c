@@ -14,6 +14,9 @@
  * it goes on as before), and how long there was none before one begins. */
 #define FILL_DIV 256
 #define FILL_PER_SEC_MIN 8
+/* So much of the limit more goes out in a second than comes back; without a fill the two
+ * are the same within 2 %. */
+#define GROWTH_DIV 32
 #define FILL_PAUSE_USEC (SEC * 3 / 2)
 /* Pages per second that come back from swap: a part of the limit, at most so many. A
  * reading of fresh memory is high whatever will be used of it (a fault maps all of a
@@ -116,7 +119,7 @@ static bool read_density(struct gate *g, const struct gate_input *in)
 }
 
 /* Fresh memory that cannot have its large folios, for lack of room or because of
- * memory.thp.max_size, while far more pages go out than come back. Swap-ins that were
+ * memory.thp.max_size, while more pages go out than come back. Swap-ins that were
  * refused for the size are not fresh. */
 static bool fill_begins(struct gate *g, const struct gate_input *in)
 {
@@ -125,7 +128,9 @@ static bool fill_begins(struct gate *g, const struct gate_input *in)
 	uint64_t pause_usec = d->dt_usec > SEC ? d->dt_usec * 3 / 2 : FILL_PAUSE_USEC;
 	bool refuses = per_sec(refused, d) >= bounded(in->limit_pages, FILL_DIV, FILL_PER_SEC_MIN, DBL_MAX);
 	/* With the gate open nothing is refused; the fill goes on all the same. */
-	bool fills = in->nearly_full && d->d_pswpout > 2 * d->d_pswpin && (refuses || gate_open(g));
+	bool grows = per_sec(value_sub(d->d_pswpout, d->d_pswpin), d) >=
+		     bounded(in->limit_pages, GROWTH_DIV, FILL_PER_SEC_MIN, DBL_MAX);
+	bool fills = in->nearly_full && grows && (refuses || gate_open(g));
 	bool begins = fills && !gate_open(g) && in->now_usec - g->filled_usec >= pause_usec;
 
 	if (fills)

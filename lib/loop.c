@@ -443,13 +443,23 @@ static bool needs_own_files(const struct loop *l, const struct loop_group *g)
 				  group_config(l, g)->small_group_bytes || own_differs(&g->own));
 }
 
+/* A size still waits for MaxChangesPerHour to go up on this group's account: whoever reads
+ * of it then wants to know why. */
+static bool is_waited_for(const struct loop *l, const struct loop_group *g)
+{
+	for (unsigned i = 0; i < l->plan.n_sizes; i++)
+		if (l->arbiter.size[i].cause == g && l->arbiter.size[i].reason == REASON_RATE_LIMITED)
+			return true;
+	return false;
+}
+
 bool loop_group_idle(const struct loop *l, const struct loop_group *g)
 {
 	const struct controller *c = &g->ctl;
 	bool fresh = !c->dropped && !c->raised && c->ptes == CTL_PTES_AMPLE && c->state == CTL_RUN &&
 		     !gate_open(&c->gate);
 
-	return fresh && c->quiet_since_usec && !needs_own_files(l, g) &&
+	return fresh && c->quiet_since_usec && !needs_own_files(l, g) && !is_waited_for(l, g) &&
 	       !(g->policy && (g->policy->protect || g->policy->has_max_size));
 }
 
