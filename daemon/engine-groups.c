@@ -455,29 +455,41 @@ static bool is_hot(const struct loop_group *g)
 	return g->ctl.pressed_ticks || g->wish.hurt || !g->has_prev;
 }
 
-/* The groups that are due, by token because looking at one may remove others:
- * those in trouble first, the rest from where the last tick ran out of time. */
+static int by_urgency(const void *pa, const void *pb)
+{
+	const struct due *a = pa, *b = pb;
+
+	if (a->urgent != b->urgent)
+		return a->urgent ? -1 : 1;
+	return (a->looked_usec > b->looked_usec) - (a->looked_usec < b->looked_usec);
+}
+
+/* The groups that are due, by token because looking at one may remove others: those in
+ * trouble and those that waited for long, then the rest; each from the one that was
+ * looked at longest ago, so that all have their turn when time runs out. */
 static size_t collect_due(struct engine *e, uint64_t now_usec)
 {
 	const struct loop *l = e->loop;
 	size_t n = 0;
 
 	if (e->size_due < l->n_groups) {
-		uint64_t *p = realloc(e->due, l->size_groups * sizeof(*p));
+		struct due *p = realloc(e->due, l->size_groups * sizeof(*p));
 
 		if (!p)
 			return 0;
 		e->due = p;
 		e->size_due = l->size_groups;
 	}
-	for (int hot = 1; hot >= 0; hot--)
-		for (size_t i = 0; i < l->n_groups; i++) {
-			size_t at = hot ? i : (i + e->rotation) % l->n_groups;
-			const struct node *node = l->groups[at]->owner;
+	for (size_t i = 0; i < l->n_groups; i++) {
+		const struct loop_group *g = l->groups[i];
+		const struct node *node = g->owner;
+		uint64_t looked_usec = g->has_prev ? g->prev.now_usec : 0;
 
-			if (is_hot(l->groups[at]) == (hot != 0) && node->next_look_usec <= now_usec)
-				e->due[n++] = node->token;
-		}
+		if (node->next_look_usec <= now_usec)
+			e->due[n++] = (struct due){ node->token, looked_usec,
+				is_hot(g) || now_usec - looked_usec > OVERDUE_USEC };
+	}
+	qsort(e->due, n, sizeof(*e->due), by_urgency);
 	return n;
 }
 
@@ -486,13 +498,12 @@ void engine_observe_groups(struct engine *e, uint64_t now_usec)
 	size_t n = collect_due(e, now_usec), done;
 
 	for (done = 0; done < n && !out_of_time(now_usec); done++) {
-		struct node *node = e->tree ? tree_by_token(e->tree, e->due[done]) : e->host;
+		struct node *node = e->tree ? tree_by_token(e->tree, e->due[done].token) : e->host;
 
 		if (node && node->group)
 			observe_one(e, node, now_usec);
 	}
 	e->skipped = (unsigned)(n - done);
-	e->rotation = done < n ? e->rotation + done : 0;
 	if (e->skipped)
 		engine_degrade(e, "overloaded",
 			"looking at all groups takes longer than %d ms: the rest comes in the next tick",

@@ -23,6 +23,8 @@
 #define ENGAGE_USEC UINT64_C(10000000)
 /* Sampling in one tick stops here; the rest comes first in the next tick. */
 #define TICK_BUDGET_USEC UINT64_C(200000)
+/* A group that waited so long for its turn is as urgent as one in trouble. */
+#define OVERDUE_USEC UINT64_C(5000000)
 /* New groups are looked at for a while unless so many are already. */
 #define ENGAGED_MAX 1024
 /* Groups of the start that are looked at together, in two ticks each. */
@@ -45,6 +47,12 @@ struct engine_knob {
 	char path[THP_PATH_MAX];
 	char stands[CHOICE_LEN];
 	bool broken; /* cannot be parsed: never written */
+};
+
+/* A group that a tick is to look at. */
+struct due {
+	uint64_t token, looked_usec; /* looked at last */
+	bool urgent;
 };
 
 struct engine {
@@ -70,8 +78,8 @@ struct engine {
 	unsigned poll_skip; /* groups already polled in this round */
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
-	uint64_t *due; /* scratch of engine_observe_groups() */
-	size_t size_due, rotation;
+	struct due *due; /* scratch of engine_observe_groups() */
+	size_t size_due;
 	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
 	unsigned survey_round; /* of the running look at all groups, see struct node */
 	bool start_pending;    /* the look at the groups of the start is not through yet */

@@ -219,6 +219,21 @@ static json_t *own_json(struct engine *e, const struct node *n, const struct mem
 	return j;
 }
 
+/* The largest folio that the group can have: the smallest max_size over it and its
+ * ancestors holds, whoever set it. */
+static uint64_t effective_size_kb(struct engine *e, const struct node *n, uint64_t kb)
+{
+	for (const struct node *a = n; a && *a->path; a = a->parent) {
+		struct group_values now, base;
+		uint64_t bytes;
+
+		if (group_actuator_look(e->group_actuator, a->path, a->id, &now, &base) == 0 &&
+			parse_u64(now.value[GROUP_MAX_SIZE], &bytes) == 0 && bytes / 1024 < kb)
+			kb = bytes / 1024 > e->loop->plan.page_kb ? bytes / 1024 : 0;
+	}
+	return kb;
+}
+
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
 	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
@@ -226,12 +241,17 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	bool steered = n->kind == NODE_UNIT && !n->own && !(p && !p->controlled);
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
 	bool raised = c && n->group->wish.raised;
+	uint64_t kb = plan_largest_on_kb(&e->loop->plan, rung, raised);
 	enum reason r = group_reason(n, p);
-	json_t *j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}",
+	json_t *j;
+
+	if (steered && s && e->group_actuator)
+		kb = effective_size_kb(e, n, kb);
+	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}",
 		"path", json_from_bytes(n->path), "id", (json_int_t)n->id,
 		"policy", string_or_null(p ? p->name : NULL), "state", group_state(n, p),
 		"rung", steered ? (int)rung : -1, "max_size_kb",
-		steered ? json_integer((json_int_t)plan_largest_on_kb(&e->loop->plan, rung, raised)) : json_null(),
+		steered ? json_integer((json_int_t)kb) : json_null(),
 		"some", json_from_share(c ? c->some : -1), "full", json_from_share(c ? c->full : -1),
 		"margin_bytes", s ? json_from_value(s->margin_bytes) : json_null(),
 		"reason", reason_word(r), "reason_text", reason_text(r));
