@@ -4,13 +4,14 @@
 # must find something to do. Nobody may read memory.stat meanwhile, since that
 # refreshes the statistics which reclaim must not depend on.
 #   oom.sh FIRST LAST [ALLOWED]     seeds; how many may be killed (default 0)
-# The stock kernel kills in some of 36 seeds, by chance none in a few of them.
+# The stock kernel kills in eleven of seeds 1 to 36, by chance in none of a few.
 . "${KTEST:-/lib}/ktest.sh"
 
 first=${1:-1} last=${2:-8} allowed=${3:-0}
 zram_swap 512M
 echo 0 > /sys/kernel/mm/lru_gen/enabled
 thp_set "16 32 64"
+echo always > $THP/defrag # every fault tries large folios by force: most to reclaim
 [ ! -e $THP/memcg_margin ] || echo 0 > $THP/memcg_margin # the worst case
 
 kills=0

@@ -231,9 +231,9 @@ static void *serve_faults(void *arg)
 			break;
 		copy.dst = msg.arg.pagefault.address & ~(PAGE - 1);
 		((uint64_t *)page)[0] = copy.dst;
+		h->faults++; /* before the copy, which wakes the one who reads it */
 		if (ioctl(h->uffd, UFFDIO_COPY, &copy))
 			die("UFFDIO_COPY: %s", strerror(errno));
-		h->faults++;
 	}
 	return NULL;
 }
