@@ -223,7 +223,7 @@ static json_t *own_json(struct engine *e, const struct node *n, const struct mem
  * ancestors holds, whoever set it. */
 static uint64_t effective_size_kb(struct engine *e, const struct node *n, uint64_t kb)
 {
-	for (const struct node *a = n; a && *a->path; a = a->parent) {
+	for (const struct node *a = n; a && *a->path && e->group_actuator; a = a->parent) {
 		struct group_values now, base;
 		uint64_t bytes;
 
@@ -245,7 +245,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	enum reason r = group_reason(n, p);
 	json_t *j;
 
-	if (steered && s && e->group_actuator)
+	if (steered && s)
 		kb = effective_size_kb(e, n, kb);
 	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}",
 		"path", json_from_bytes(n->path), "id", (json_int_t)n->id,
@@ -536,7 +536,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	const char *pattern = NULL;
 	const struct config_policy *p = config_policy_for(e->config, n->path, &pattern);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
-	uint64_t now = engine_now_usec(), largest_kb;
+	uint64_t now = engine_now_usec(), kb;
 
 	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(n, p),
 		reason_text(group_reason(n, p)));
@@ -544,11 +544,12 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);
 	if (!c)
 		return;
-	largest_kb = plan_largest_on_kb(&e->loop->plan, c->rung, c->raised);
-	fprintf(f, "It is at rung %u of %u: ", c->rung, plan_top(&e->loop->plan));
-	if (largest_kb)
-		put_size(largest_kb, "folios up to ", f);
-	fprintf(f, "%s.\n", largest_kb ? "" : "no large folios");
+	/* As in the status: with the policy's bounds and what the group's own file says. */
+	kb = effective_size_kb(e, n, plan_largest_on_kb(&e->loop->plan, n->group->wish.rung, n->group->wish.raised));
+	fprintf(f, "It is at rung %u of %u: ", n->group->wish.rung, plan_top(&e->loop->plan));
+	if (kb)
+		put_size(kb, "folios up to ", f);
+	fprintf(f, "%s.\n", kb ? "" : "no large folios");
 	explain_numbers(c, f);
 	explain_own(e, n->group, f);
 	if (c->hold_until_usec > now)

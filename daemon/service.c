@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "baseline.h"
 #include "history.h"
 
 #define HISTORY_DEFAULT 20
@@ -173,11 +174,16 @@ static int hold(const struct varlink_call *call, void *userdata, json_t **ret_pa
 	const char **ret_error)
 {
 	const char *reason;
+	char limit[64];
 	int r;
 
 	if (!get_string(call, "reason", &reason))
 		return invalid("reason", "must be a string", ret_parameters, ret_error);
 	r = engine_hold(userdata, reason);
+	if (r == -EINVAL) {
+		snprintf(limit, sizeof(limit), "must be UTF-8 of at most %d bytes", BASELINE_REASON_MAX);
+		return invalid("reason", limit, ret_parameters, ret_error);
+	}
 	if (r == 0)
 		*ret_parameters = json_pack("{s:i}", "cookie", HOLD_COOKIE);
 	return r;

@@ -226,13 +226,15 @@ def test_slices(t):
 
 @seconds(4)
 def test_parent_bounds(t):
-    """The smallest max_size on the way up is what a group can have; status says so."""
+    """The smallest max_size on the way up is what a group can have; status and explain say so."""
     p = Pair(t)
     parent = p.tree.group("narrow.slice", limit=None, current=32 * MIB)
     parent.set_knob("max_size", "32768")
     p.tree.group("narrow.slice/a.service", limit=64 * MIB, current=16 * MIB)
     wait(lambda: p.daemon.group("narrow.slice/a.service"), "the group is seen")
     equal(p.daemon.group("narrow.slice/a.service")["max_size_kb"], 32, "largest size")
+    text = p.daemon.explain("narrow.slice/a.service")
+    check("folios up to 32K." in text, "explain tells another size than status: %s", text)
     equal(p.daemon.group("dense.service")["max_size_kb"], 2048, "largest size without a parent")
 
 

@@ -198,6 +198,8 @@ def test_bad_arguments(t):
                   ("--replay", ""), ("--restore", "--replay=x"), ("--check-config", "--restore"), (long,), ("--nonsense",), ("--restore=maybe",), ("--config",), ("--replay",)):
         equal(run([t.mthpd] + list(words)).returncode, 2, "mthpd %.60s" % " ".join(words))
     check(MIB > len(run([t.mthpd, long]).stdout), "it repeats all of it")
+    done = t.ctl("hold", "x" * 257)
+    check(done.returncode == 1 and "at most 256 bytes" in done.stdout, "a long reason: %s", done.stdout)
     for typed, meant in (("statsu", "status"), ("hsitory", "history"), ("verfy", "verify"), ("check_config", "check-config")):
         check(t.ctl(typed).stdout.endswith("did you mean %s?\n" % meant), "%s: %s", typed, t.ctl(typed).stdout)
     with open(t.dir + "/no-trace", "w") as f:
