@@ -19,6 +19,7 @@
 struct baseline {
 	int dir_fd, lock_fd;
 	bool on_disk;
+	int save_error; /* of the last attempt, 0 = it went well */
 	struct journal j;
 };
 
@@ -65,16 +66,24 @@ static int replace_journal(int dir_fd, const char *text, bool sync)
 int baseline_save(struct baseline *b, bool sync)
 {
 	_cleanup_free_ char *text = journal_encode(&b->j);
-	int r;
+	int r = text ? replace_journal(b->dir_fd, text, sync) : -ENOMEM;
 
-	if (!text)
-		return -ENOMEM;
-	r = replace_journal(b->dir_fd, text, sync);
 	if (r == 0) {
 		b->on_disk = true;
 		b->j.groups.dirty = false;
 	}
+	b->save_error = r;
 	return r;
+}
+
+int baseline_error(const struct baseline *b)
+{
+	return b->save_error;
+}
+
+int baseline_try_again(struct baseline *b)
+{
+	return b->save_error ? baseline_save(b, true) : 0;
 }
 
 static int save(struct baseline *b)

@@ -94,6 +94,12 @@ int baseline_restore(
 struct group_table *baseline_groups(struct baseline *b);
 int baseline_save(struct baseline *b, bool sync);
 
+/* What went wrong when the journal was written last: 0 or -errno (a full /run). While
+ * it cannot be written, nothing can be changed. */
+int baseline_error(const struct baseline *b);
+/* Writes it again if that went wrong; 0 or -errno. */
+int baseline_try_again(struct baseline *b);
+
 /* The whole of `mthpd --restore[=exit]`: no daemon needed, refuses with -EBUSY while
  * one holds the lock. @only_if_wanted: obey baseline_restore_wanted() of the file.
  * A missing file is success; one that is ignored stays and sets *ret_warning. */

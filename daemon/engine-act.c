@@ -371,6 +371,11 @@ void engine_apply(struct engine *e)
 	any |= engine_own_apply(e);
 	if (any)
 		engine_tell_changed(e);
+	if (baseline_error(e->baseline)) {
+		e->journal_failed = true;
+		engine_degrade(e, "journal", "the journal of start values cannot be written (%s): nothing is changed",
+			strerror(-baseline_error(e->baseline)));
+	}
 	if (e->replan) {
 		e->loop->foreign = true;
 		engine_replan(e);
@@ -403,10 +408,27 @@ static void join(char *list, size_t size, const char *word)
 	snprintf(list + n, size - n, "%s%s", n ? ", " : "", word);
 }
 
-void engine_audit_files(struct engine *e)
+/* What was refused only for want of a journal is wanted again once it can be written: true then. */
+static bool audit_journal(struct engine *e)
+{
+	if (!e->journal_failed || baseline_try_again(e->baseline) < 0)
+		return false;
+	log_info("the journal of start values can be written again");
+	e->journal_failed = false;
+	engine_undegrade(e, "journal");
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		if (!e->knobs[i].broken)
+			actuator_read(e->actuator, e->knobs[i].path, e->knobs[i].stands, sizeof(e->knobs[i].stands));
+	for (size_t i = 0; i < e->loop->n_groups; i++)
+		engine_own_look(e, e->loop->groups[i]);
+	return true;
+}
+
+bool engine_audit_files(struct engine *e)
 {
 	const char *path;
 	char joined[100] = "";
+	bool again = audit_journal(e);
 
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		if (!e->knobs[i].broken)
@@ -423,4 +445,5 @@ void engine_audit_files(struct engine *e)
 		e->loop->foreign = true;
 		engine_replan(e);
 	}
+	return again;
 }

@@ -99,6 +99,7 @@ struct engine {
 		char key[32], text[320];
 	} degraded[DEGRADED_MAX];
 	unsigned n_degraded;
+	bool journal_failed; /* and something was not written for that */
 };
 
 uint64_t engine_now_usec(void);
@@ -143,7 +144,8 @@ int engine_act_init(struct engine *e);
 /* Writes what the loop wants where it differs from what stands. */
 void engine_apply(struct engine *e);
 /* Looks for values that somebody else changed. */
-void engine_audit_files(struct engine *e);
+/* True when what is wanted is to be written again, although it was wanted before. */
+bool engine_audit_files(struct engine *e);
 void engine_replan(struct engine *e);
 struct engine_knob *engine_knob(struct engine *e, const char *path);
 /* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */

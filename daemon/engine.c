@@ -289,16 +289,17 @@ static void on_audit(evutil_socket_t fd, short what, void *userdata)
 {
 	struct engine *e = userdata;
 	uint64_t now = engine_now_usec();
+	bool again;
 
 	(void)fd;
 	(void)what;
 	e->wakeups++;
-	engine_audit_files(e);
+	again = engine_audit_files(e);
 	if (!evtimer_pending(e->tick, NULL))
 		host_sample_read(e->root_fd, now, &e->host_now);
 	engine_audit_groups(e, now);
 	begin(e, now);
-	decide(e, false);
+	decide(e, again && !engine_held(e));
 	notify_status(e);
 	arm(e->audit, e->audit_usec);
 	engine_schedule(e);

@@ -313,6 +313,7 @@ int main(int argc, char **argv)
 	struct config *config;
 	int r;
 
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files (RLIMIT_FSIZE) is an error of a write, as a full disk is */
 	if (parse_arguments(argc, argv, &a, &r) < 0)
 		return r;
 	if (a.check_config)

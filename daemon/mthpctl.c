@@ -5,9 +5,14 @@
  */
 #include "ctl.h"
 
+#include <signal.h>
+
 int main(int argc, char **argv)
 {
-	int code = ctl_main(argc, argv, stdout, stderr);
+	int code;
+
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files (RLIMIT_FSIZE) is an error of a write, as a full disk is */
+	code = ctl_main(argc, argv, stdout, stderr);
 
 	/* An answer that did not arrive (a full disk, a closed pipe) is no answer. */
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -3,9 +3,11 @@
 degrades alone."""
 
 import os
+import resource
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -316,6 +318,46 @@ def test_becomes_read_only(t):
     equal(len(d.lines("sysfs is mounted read-only")), 1, "warnings")
     check(len(d.writes()) <= 1, "attempts: %s", d.writes())
     equal(d.status()["state"], "degraded", "state")
+    d.stop()
+
+
+@seconds(4)
+def test_full_run_directory(t):
+    """The journal cannot be written: nothing is changed and the state says why; with room again it goes on by itself."""
+    for memcg_thp in (False, True):
+        full = ["*/baseline.json.new write ENOSPC"]
+        tree = t.tree(memcg_thp=memcg_thp, modes={64: "always"})
+        before = tree.all_knobs()
+        hot_group(t, tree)
+        other = tree.group("other.service", limit=GIB, current=MIB)
+        d = t.daemon(tree, "[Policy \"x\"]\nMatch=other.service\nMaxSize=32K\n", rules=full)
+        wait(lambda: any("No space left" in x for x in d.status()["degraded"]), "the state tells")
+        d.ticks(20)
+        equal((d.status()["state"], d.status()["counters"]["writes"]), ("degraded", 0), "state, writes")
+        equal(tree.all_knobs(), before, "files")
+        equal(len(d.lines("cannot be written (No space left")), 1, "lines in the log")
+        d.rules()
+        wait(lambda: d.status()["state"] == "active", "the state is active again")
+        if memcg_thp:
+            wait(lambda: other.knob("max_size") == "32768", "the group's own file is written")
+        else:
+            wait(lambda: tree.size(64) == "never", "the group that thrashes is served")
+        d.stop()
+        check({k: v.strip() for k, v in tree.all_knobs().items()} ==
+              {k: v.strip() for k, v in before.items()}, "not as at start")
+
+
+def test_limit_on_files(t):
+    """RLIMIT_FSIZE: an error of that write, not the end of the daemon or of mthpctl."""
+    tree = t.tree(modes={64: "always"})
+    d = t.daemon(tree, shim=False)
+    resource.prlimit(d.process.pid, resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+    hot_group(t, tree)
+    wait(lambda: any("File too large" in x for x in d.status()["degraded"]), "the state tells")
+    done = subprocess.run(["sh", "-c", "ulimit -f 0; exec \"$0\" \"$@\"", t.mthpctl, "--socket=" + d.socket, "record",
+                           "-o", tree.path("trace"), "--duration=1s"], stderr=subprocess.PIPE, text=True, timeout=60)
+    equal(done.returncode, 1, "exit code of record")
+    check("File too large" in done.stderr, done.stderr)
     d.stop()
 
 
