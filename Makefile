@@ -44,7 +44,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all help deps run demo check check-quick check-long fuzz fuzz-seeds lint lint-tree unit sim trace surface \
-	integration vm service kernel install uninstall deb clean
+	integration vm service kernel pergroup install uninstall deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -111,11 +111,12 @@ check-quick: all $(UNIT_BIN) $(BUILD)/sim/sim $(BUILD)/errno-shim.so
 check: export MTHPD_ALL_TOOLS := 1
 check: check-quick
 	+$(MAKE) --no-print-directory SANITIZE=1 unit sim
-	+$(MAKE) --no-print-directory fuzz-seeds lint vm service kernel
+	+$(MAKE) --no-print-directory fuzz-seeds lint vm service kernel pergroup
 
 ## check-long    check with all seeds, longer fuzzing
 check-long: check
 	tests/vm/run-tests --long
+	tests/vm/run-tests --set=pergroup --long
 	tests/vm/kernel/run --long
 	+$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=120
 
@@ -144,6 +145,10 @@ service: all
 ## kernel        builds the patched kernel (cached) and runs the tests of the series
 kernel:
 	tests/vm/kernel/run
+
+## pergroup      mthpd on the patched kernel: each group its own folio size
+pergroup: all
+	tests/vm/run-tests --set=pergroup
 
 ## fuzz          every fuzz target for FUZZ_SECONDS (30) each
 FUZZ_SECONDS ?= 30

@@ -2,11 +2,12 @@
 /*
  * memcgstat: samples of memory cgroups as JSON lines, cheap enough for icount.
  *
- *   memcgstat [--msec=1000] [--count=N] CGROUPDIR...
+ *   memcgstat [--msec=1000] [--count=N] [--groups-only] CGROUPDIR...
  *
  * Each tick prints one object per group: `t` (CLOCK_MONOTONIC, seconds), cgroup,
  * the group's counters (totals since its start), and the system's: swap-in and
- * -out, the modes of the sizes, and per size the statistics that are not 0. A
+ * -out, the modes of the sizes, and per size the statistics that are not 0
+ * (not with --groups-only: many groups). A
  * reader of memory.stat makes the kernel flush its statistics, which changes
  * reclaim; runs that are compared must therefore all have one, daemon or not.
  * A file that is missing is missing from the object. Ends at SIGTERM, after one
@@ -27,6 +28,7 @@
 #define THP "/sys/kernel/mm/transparent_hugepage"
 
 static volatile sig_atomic_t stopped;
+static bool groups_only;
 
 static void stop(int signal_number)
 {
@@ -84,6 +86,16 @@ static void single_value(const char *dir, const char *file, const char *key)
 		printf(",\"%s\":null", key);
 	else
 		printf(",\"%s\":%s", key, buffer);
+}
+
+static void word(const char *dir, const char *file, const char *key)
+{
+	char buffer[64];
+
+	if (!read_file(dir, file, buffer, sizeof(buffer)))
+		return;
+	buffer[strcspn(buffer, "\n")] = '\0';
+	printf(",\"%s\":\"%s\"", key, buffer);
 }
 
 static void pressure(const char *dir)
@@ -150,7 +162,11 @@ static void sample(const char *dir)
 		"workingset_refault_anon", "workingset_refault_file", "pgscan", "pgsteal",
 		"pgscan_direct", "pgsteal_direct", "pswpin", "pswpout", "thp_fault_alloc",
 		"thp_swpout", "thp_swpout_fallback", "thp_collapse_alloc",
-		"thp_reclaim_scanned", "thp_reclaim_young", NULL };
+		"thp_reclaim_scanned", "thp_reclaim_young", "thp_margin_fallback",
+		"thp_size_limited", "thp_swpout_split_avoided", NULL };
+	/* Only on a kernel where each group has its own largest folio. */
+	static const char *const thp_keys[] = { "margin_anon", "margin_swpin", "margin_shmem",
+						"margin_collapse", "swpout_split_avoided", NULL };
 	static const char *const event_keys[] = { "low", "high", "max", "oom", "oom_kill", NULL };
 	static const char *const cpu_keys[] = { "usage_usec", "user_usec", "system_usec", NULL };
 	static const char *const vm_keys[] = {
@@ -165,10 +181,16 @@ static void sample(const char *dir)
 	single_value(dir, "memory.swap.current", "swap_current");
 	flat_keys(dir, "memory.stat", "", stat_keys);
 	flat_keys(dir, "memory.events", "events_", event_keys);
+	flat_keys(dir, "memory.thp.events", "thp_events_", thp_keys);
+	word(dir, "memory.thp.max_size", "thp_max_size");
+	word(dir, "memory.thp.margin", "thp_margin");
+	word(dir, "memory.thp.max_ptes_none", "thp_max_ptes_none");
 	flat_keys(dir, "cpu.stat", "cpu_", cpu_keys);
 	pressure(dir);
-	flat_keys("/proc", "vmstat", "vm_", vm_keys);
-	sizes();
+	if (!groups_only) {
+		flat_keys("/proc", "vmstat", "vm_", vm_keys);
+		sizes();
+	}
 	printf("}\n");
 }
 
@@ -184,11 +206,15 @@ int main(int argc, char **argv)
 			continue;
 		if (sscanf(argv[first], "--count=%ld", &count) == 1 && count > 0)
 			continue;
+		if (strcmp(argv[first], "--groups-only") == 0) {
+			groups_only = true;
+			continue;
+		}
 		fprintf(stderr, "memcgstat: bad option %s\n", argv[first]);
 		return 2;
 	}
 	if (first == argc) {
-		fprintf(stderr, "usage: memcgstat [--msec=N] [--count=N] CGROUPDIR...\n");
+		fprintf(stderr, "usage: memcgstat [--msec=N] [--count=N] [--groups-only] CGROUPDIR...\n");
 		return 2;
 	}
 	sigaction(SIGTERM, &action, NULL);

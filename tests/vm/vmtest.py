@@ -10,6 +10,7 @@ run-tests boots the guests, several at a time, and asks the tests to judge.
 A claim is one figure against one limit. test.claims() must hold; the same claims
 about a run without mthpd, given to test.control(), must not.
 """
+import glob
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("MTHPD_BUILD", os.path.join(ROOT, "build"))
 PRESSURE = 0.10  # share of a second that counts as pressure
 LONG_SEEDS = 5
+SCRIPTS = os.path.join(HERE, "guest")
 
 
 def seeds(long):
@@ -32,9 +34,10 @@ class Guest:
     """One boot of guest/SCRIPT; what it leaves in /out comes back as a Run."""
 
     def __init__(self, script, *args, seed=1, key="", icount=True, mem="1500M", append="",
-                 timeout=900, weight=30):
+                 timeout=900, weight=30, kernel="6.12", scripts=SCRIPTS):
         self.script, self.args, self.seed, self.key = script, args, seed, key
         self.icount, self.mem, self.append = icount, mem, append
+        self.kernel, self.scripts = kernel, scripts
         self.timeout, self.weight = timeout, weight
 
     def name(self):
@@ -48,12 +51,16 @@ class Guest:
         if os.path.exists(archive):
             os.unlink(archive)
         command = [os.path.join(HERE, "vmrun"), f"--mem={self.mem}", f"--seed={self.seed}",
+                   f"--kernel={self.kernel}",
                    f"--timeout={self.timeout}", f"--get=/out.tar:{archive}"]
         command += [f"--add={BUILD}/mthpd", f"--add={BUILD}/mthpctl"]
-        command += [f"--add={HERE}/guest/{name}:/{name}" for name in ("cases.sh", "t_lib.sh")]
+        command += [f"--add={SCRIPTS}/{name}:/{name}" for name in ("cases.sh", "t_lib.sh")]
+        if self.scripts != SCRIPTS:  # a set's own library, if it has one
+            command += [f"--add={path}:/{os.path.basename(path)}"
+                        for path in sorted(glob.glob(f"{self.scripts}/*_lib.sh"))]
         command += ["--icount"] if self.icount else []
         command += [f"--append={self.append}"] if self.append else []
-        command += [os.path.join(HERE, "guest", self.script), *map(str, self.args)]
+        command += [os.path.join(self.scripts, self.script), *map(str, self.args)]
         with open(os.path.join(folder, "console"), "w") as console:
             process = subprocess.Popen(command, stdout=console, stderr=subprocess.STDOUT)
             status, usage = os.wait4(process.pid, 0)[1:]

@@ -5,8 +5,8 @@
  *   workload [--cgroup=DIR] [--seed=N] [--report-msec=N] [--wait=FILE] [--no-thp] PHASE...
  *   PHASE = MODE[:KEY=VALUE[,KEY=VALUE]...]
  *
- * Modes on one resident set (kept between phases; a smaller size gives the rest
- * back, fresh=1 gives all of it back first):
+ * Modes on one resident set (kept between phases, of the other modes too; a
+ * smaller size gives the rest back, fresh=1 gives all of it back first):
  *   random   single pages, uniformly
  *   runs     run=16 neighbouring pages from a random aligned place
  *   seq      page after page, round and round
@@ -218,14 +218,19 @@ static uint8_t *map_anonymous(uint64_t size)
 	return p;
 }
 
+static void shrink_set(uint64_t size)
+{
+	if (size < w.set_used)
+		madvise(w.set + size, w.set_used - size, MADV_DONTNEED);
+	w.set_used = w.set_used < size ? w.set_used : size;
+}
+
 static void prepare_set(const struct phase *p)
 {
-	uint64_t from = p->fresh ? 0 : w.set_used;
+	uint64_t from;
 
-	if (p->fresh && w.set_used)
-		madvise(w.set, w.set_used, MADV_DONTNEED);
-	else if (p->size < w.set_used)
-		madvise(w.set + p->size, w.set_used - p->size, MADV_DONTNEED);
+	shrink_set(p->fresh ? 0 : p->size);
+	from = w.set_used;
 	w.set_used = p->size;
 	if (!p->populate)
 		return;
@@ -346,6 +351,8 @@ static void run_phase(const struct phase *p, unsigned int index)
 	print_event("phase");
 	if (p->mode <= SPARSE)
 		prepare_set(p);
+	else if (p->fresh)
+		shrink_set(0);
 	w.phase_start = now_nsec(CLOCK_MONOTONIC);
 	w.next_report = w.phase_start + w.report_nsec;
 	if (p->seconds > 0)

@@ -47,7 +47,7 @@ control_start() {
 
 control_stop() {
 	if [ "$control_what" = mthpd ]; then
-		ctl --json history > "/out/history-$control_name"
+		ctl --json history -n 1000 > "/out/history-$control_name"
 		ctl --json status > "/out/status-$control_name"
 		daemon_stop
 	else
