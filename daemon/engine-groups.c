@@ -88,6 +88,10 @@ static void note_events(struct node *n, const struct memcg_sample *s)
 	n->last_max = value_or(s->events.max, 0);
 	n->last_oom_kill = value_or(s->events.oom_kill, 0);
 	n->events_known = true;
+	/* The next cheap look compares with this one: nothing between the two is missed. */
+	n->last_events = value_or(s->events.high, 0) + n->last_max + n->last_oom_kill;
+	n->last_pressure_usec = value_or(s->psi.some.total_usec, 0);
+	n->polled = true;
 }
 
 static void wind_back(uint64_t *counter, uint64_t by)
@@ -390,7 +394,6 @@ void engine_observe_hurried(struct engine *e, uint64_t now_usec)
 static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 {
 	struct memcg_sample s;
-	const struct memcg_events *ev;
 	uint64_t total, events, stall;
 	bool seen = n->polled;
 	int r = memcg_sample_read(e->cg_fd, n->path, MEMCG_CHEAP, now_usec, VALUE_ABSENT, &s);
@@ -402,8 +405,7 @@ static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 	if (r != MEMCG_OK)
 		return true;
 	total = value_or(s.psi.some.total_usec, 0);
-	ev = value_known(s.events_local.max) ? &s.events_local : &s.events;
-	events = value_or(ev->high, 0) + value_or(ev->max, 0) + value_or(ev->oom_kill, 0);
+	events = value_or(s.events.high, 0) + value_or(s.events.max, 0) + value_or(s.events.oom_kill, 0);
 	stall = value_sub(total, n->last_pressure_usec);
 	n->polled = true;
 	if (seen &&
