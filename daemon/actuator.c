@@ -2,6 +2,7 @@
 #include "actuator.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 /* A choice file cannot have more distinct tokens; a number file that refuses
  * so many distinct values is not worth another try. */
 #define REFUSED_MAX CHOICE_MAX
-#define MESSAGE_MAX 512
+/* The longest path of a group, and a sentence. */
+#define MESSAGE_MAX (PATH_MAX + 512)
 
 struct refused {
 	char value[KNOB_VALUE_LEN];
@@ -94,18 +96,20 @@ static struct file *find_file(const struct actuator *a, const char *path)
 
 /* ---- what a person reads ------------------------------------------------ */
 
-static void __attribute__((format(printf, 2, 3))) warn(struct actuator *a, const char *format, ...)
+void actuator_warn(const struct actuator_ops *ops, void *userdata, const char *format, ...)
 {
 	char message[MESSAGE_MAX];
 	va_list args;
 
-	if (!a->ops.warn)
+	if (!ops->warn)
 		return;
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
-	a->ops.warn(message, a->userdata);
+	ops->warn(message, userdata);
 }
+
+#define warn(a, ...) actuator_warn(&(a)->ops, (a)->userdata, __VA_ARGS__)
 
 static void warn_unparseable(struct actuator *a, struct file *f)
 {

@@ -49,6 +49,11 @@ struct actuator_ops {
 		void *userdata);
 };
 
+/* One line for @ops->warn, if there is one; what is too long for a path and a sentence is
+ * cut. For the actuators alone. */
+void actuator_warn(const struct actuator_ops *ops, void *userdata, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* @thp_fd and @b are borrowed. */
 int actuator_new(int thp_fd, struct baseline *b, const struct actuator_ops *ops, void *userdata,
 	struct actuator **ret);

@@ -134,7 +134,7 @@ void groups_drop(struct group_table *t, struct group_entry *e)
 
 void groups_drop_idle(struct group_table *t, struct group_entry *e)
 {
-	for (unsigned k = 0; k < GROUP_KNOBS; k++)
+	for (unsigned k = 0; k < OWN_FILES; k++)
 		if (group_file_is_changed(&e->files[k]) || e->files[k].contested)
 			return;
 	groups_drop(t, e);
@@ -155,7 +155,7 @@ bool group_file_is_changed(const struct group_file *f)
 
 bool group_entry_is_changed(const struct group_entry *e)
 {
-	for (unsigned k = 0; k < GROUP_KNOBS; k++)
+	for (unsigned k = 0; k < OWN_FILES; k++)
 		if (group_file_is_changed(&e->files[k]))
 			return true;
 	return false;
@@ -166,11 +166,11 @@ static void forget_change(struct group_file *f)
 	f->baseline[0] = f->written[0] = f->old[0] = f->previous[0] = '\0';
 }
 
-static void set_value(char dst[GROUP_VALUE_LEN], const char *value)
+static void set_value(char dst[OWN_VALUE_LEN], const char *value)
 {
 	/* the caller may hand over a pointer to @dst itself */
-	memmove(dst, value, strnlen(value, GROUP_VALUE_LEN - 1) + 1);
-	dst[GROUP_VALUE_LEN - 1] = '\0';
+	memmove(dst, value, strnlen(value, OWN_VALUE_LEN - 1) + 1);
+	dst[OWN_VALUE_LEN - 1] = '\0';
 }
 
 static bool is_value(const char *stored, const char *value)
@@ -180,9 +180,9 @@ static bool is_value(const char *stored, const char *value)
 
 /* ---- the text ----------------------------------------------------------- */
 
-static json_t *encode_file(const struct group_file *f, enum group_knob k)
+static json_t *encode_file(const struct group_file *f, enum own_file k)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s?}", "file", group_knob_file[k], "baseline",
+	return json_pack("{s:s, s:s, s:s?, s:s?}", "file", own_file_name[k], "baseline",
 		f->baseline, "written", f->written[0] ? f->written : NULL, "old",
 		f->old[0] ? f->old : NULL);
 }
@@ -192,7 +192,7 @@ static char *encode_entry(const struct group_entry *e)
 	json_t *files = json_array(), *all;
 	char *text = NULL;
 
-	for (unsigned k = 0; files && k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; files && k < OWN_FILES; k++) {
 		/* a failed append frees what it was given and leaves the list short */
 		if (group_file_is_changed(&e->files[k]) &&
 			json_array_append_new(files, encode_file(&e->files[k], k)) < 0) {
@@ -257,13 +257,13 @@ char *groups_append_text(struct group_table *t, char *text)
 	return grown;
 }
 
-static bool decode_value(enum group_knob k, const json_t *json, char dst[GROUP_VALUE_LEN])
+static bool decode_value(enum own_file k, const json_t *json, char dst[OWN_VALUE_LEN])
 {
 	const char *s = json_string_value(json);
 
 	if (!s)
 		return json && json_is_null(json);
-	if (!group_value_valid(k, s))
+	if (!own_value_valid(k, s))
 		return false;
 	set_value(dst, s);
 	return true;
@@ -273,11 +273,11 @@ static bool decode_file(const json_t *json, struct group_entry *e)
 {
 	const char *name = json_string_value(json_object_get(json, "file"));
 	struct group_file *f;
-	enum group_knob k = 0;
+	enum own_file k = 0;
 
-	while (k < GROUP_KNOBS && name && strcmp(name, group_knob_file[k]))
+	while (k < OWN_FILES && name && strcmp(name, own_file_name[k]))
 		k++;
-	if (!name || k == GROUP_KNOBS)
+	if (!name || k == OWN_FILES)
 		return false;
 	f = &e->files[k];
 	if (group_file_is_changed(f))
@@ -334,7 +334,7 @@ static void touch(struct baseline *b, struct group_entry *e)
 }
 
 bool baseline_group_settle(
-	struct baseline *b, struct group_entry *e, enum group_knob k, const char *value)
+	struct baseline *b, struct group_entry *e, enum own_file k, const char *value)
 {
 	struct group_file *f = &e->files[k];
 	bool foreign;
@@ -353,19 +353,19 @@ bool baseline_group_settle(
 	return foreign;
 }
 
-void baseline_group_adopt(struct baseline *b, struct group_entry *e, enum group_knob k)
+void baseline_group_adopt(struct baseline *b, struct group_entry *e, enum own_file k)
 {
 	forget_change(&e->files[k]);
 	touch(b, e);
 }
 
-int baseline_group_journal(struct baseline *b, struct group_entry *e, enum group_knob k,
+int baseline_group_journal(struct baseline *b, struct group_entry *e, enum own_file k,
 	const char *old_value, const char *new_value)
 {
 	struct group_file *f = &e->files[k];
 	int r;
 
-	if (!group_value_valid(k, old_value) || !group_value_valid(k, new_value))
+	if (!own_value_valid(k, old_value) || !own_value_valid(k, new_value))
 		return -EINVAL;
 	f->noted = true;
 	if (!f->written[0])
@@ -384,7 +384,7 @@ int baseline_group_journal(struct baseline *b, struct group_entry *e, enum group
 	return r;
 }
 
-int baseline_group_done(struct baseline *b, struct group_entry *e, enum group_knob k, bool ok)
+int baseline_group_done(struct baseline *b, struct group_entry *e, enum own_file k, bool ok)
 {
 	struct group_file *f = &e->files[k];
 
@@ -409,12 +409,12 @@ struct report {
 	void *userdata;
 };
 
-static void report(const struct report *to, const struct group_entry *e, enum group_knob k,
+static void report(const struct report *to, const struct group_entry *e, enum own_file k,
 	const char *outcome, const char *from, int error)
 {
 	char path[GROUP_FILE_PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", e->path, group_knob_file[k]);
+	snprintf(path, sizeof(path), "%s/%s", e->path, own_file_name[k]);
 	if (to->fn)
 		to->fn(path, outcome, from, e->files[k].baseline, error, to->userdata);
 }
@@ -428,11 +428,11 @@ static bool is_there(int cg_fd, const struct group_entry *e)
 
 /* Returns 0 when the file is settled, -errno when it has to be tried again. */
 static int restore_value(
-	int group_fd, const struct group_entry *e, enum group_knob k, const struct report *to)
+	int group_fd, const struct group_entry *e, enum own_file k, const struct report *to)
 {
 	const struct group_file *f = &e->files[k];
-	char value[GROUP_VALUE_LEN] = "";
-	int r = group_read(group_fd, group_knob_file[k], k, value);
+	char value[OWN_VALUE_LEN] = "";
+	int r = group_read(group_fd, own_file_name[k], k, value);
 
 	if (r == 0 && strcmp(value, f->baseline)) {
 		if (!is_value(f->written, value) && !is_value(f->old, value)) {
@@ -447,7 +447,7 @@ static int restore_value(
 }
 
 static int restore_file(
-	int cg_fd, int group_fd, struct group_entry *e, enum group_knob k, const struct report *to)
+	int cg_fd, int group_fd, struct group_entry *e, enum own_file k, const struct report *to)
 {
 	int r = group_fd < 0 ? group_fd : restore_value(group_fd, e, k, to);
 
@@ -469,7 +469,7 @@ static int restore_group(int cg_fd, struct group_entry *e, const struct report *
 	_cleanup_close_ int fd = cg_fd < 0 ? -ENODEV : group_open(cg_fd, e->path, e->id);
 	int failures = 0;
 
-	for (unsigned k = 0; k < GROUP_KNOBS; k++)
+	for (unsigned k = 0; k < OWN_FILES; k++)
 		if (group_file_is_changed(&e->files[k]) && restore_file(cg_fd, fd, e, k, to) < 0)
 			failures++;
 	return failures;

@@ -32,11 +32,11 @@ struct json_t;
 
 /* An empty string is "none"; without `written` the baseline is what stands. */
 struct group_file {
-	char baseline[GROUP_VALUE_LEN];
-	char written[GROUP_VALUE_LEN]; /* what mthpd wrote last, or is about to write */
-	char old[GROUP_VALUE_LEN];     /* the value of ours that a write under way replaces */
+	char baseline[OWN_VALUE_LEN];
+	char written[OWN_VALUE_LEN]; /* what mthpd wrote last, or is about to write */
+	char old[OWN_VALUE_LEN];     /* the value of ours that a write under way replaces */
 	/* not in the text: */
-	char previous[GROUP_VALUE_LEN]; /* `written` before the write under way */
+	char previous[OWN_VALUE_LEN]; /* `written` before the write under way */
 	bool noted;			/* seen in this run, not only in a journal */
 	bool yielded;			/* contested too often: somebody else's */
 	unsigned contested;		/* how often somebody replaced a value of ours */
@@ -45,7 +45,7 @@ struct group_file {
 struct group_entry {
 	uint64_t id; /* inode */
 	char *path;
-	struct group_file files[GROUP_KNOBS];
+	struct group_file files[OWN_FILES];
 	char *text;	  /* this entry in the journal, NULL when it has to be made anew */
 	size_t bytes_max; /* what the text may come to */
 };
@@ -82,19 +82,19 @@ bool groups_decode(struct group_table *t, const struct json_t *json);
 /* @value stands; what does it mean after a crash? As baseline_note_start(): true
  * when somebody else changed it since, it is the baseline then. Once per file. */
 bool baseline_group_settle(
-	struct baseline *b, struct group_entry *e, enum group_knob k, const char *value);
+	struct baseline *b, struct group_entry *e, enum own_file k, const char *value);
 /* Somebody else wrote: what stands is the baseline. Not on disk before the next
  * journaling or baseline_groups_flush(). */
-void baseline_group_adopt(struct baseline *b, struct group_entry *e, enum group_knob k);
+void baseline_group_adopt(struct baseline *b, struct group_entry *e, enum own_file k);
 
 /* Journals that the file goes from @old_value to @new_value; on disk when it
  * returns 0, with one fsync. */
-int baseline_group_journal(struct baseline *b, struct group_entry *e, enum group_knob k,
+int baseline_group_journal(struct baseline *b, struct group_entry *e, enum own_file k,
 	const char *old_value, const char *new_value);
 /* The write happened, or failed (@ok false puts the old state back). Replaces the
  * journal without fsync: it matters to whoever comes after a crash of mthpd, and
  * a crash of the machine ends the boot that the journal is good for. */
-int baseline_group_done(struct baseline *b, struct group_entry *e, enum group_knob k, bool ok);
+int baseline_group_done(struct baseline *b, struct group_entry *e, enum own_file k, bool ok);
 /* Replaces the journal if it says something else, without fsync. */
 int baseline_groups_flush(struct baseline *b);
 

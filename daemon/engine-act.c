@@ -54,17 +54,23 @@ static void on_warn(const char *message, void *userdata)
 		log_warning("%s", message);
 }
 
+void engine_tell_foreign(
+	struct engine *e, const char *path, const char *expected, const char *found, bool adopted)
+{
+	log_warning("%s holds %s instead of %s: changed by somebody else, %s", path, found, expected,
+		adopted ? "taken over as the new baseline" : "writing ours again");
+	for (unsigned i = 0; i < e->n_observers; i++)
+		if (e->observers[i]->drift)
+			e->observers[i]->drift(path, expected, found, e->observers[i]->userdata);
+}
+
 static void on_foreign(
 	const char *path, const char *expected, const char *found, bool adopted, void *userdata)
 {
 	struct engine *e = userdata;
 	struct engine_knob *k = engine_knob(e, path);
 
-	log_warning("%s holds %s instead of %s: changed by somebody else, %s", path, found, expected,
-		adopted ? "taken over as the new baseline" : "writing ours again");
-	for (unsigned i = 0; i < e->n_observers; i++)
-		if (e->observers[i]->drift)
-			e->observers[i]->drift(path, expected, found, e->observers[i]->userdata);
+	engine_tell_foreign(e, path, expected, found, adopted);
 	if (!adopted)
 		return;
 	if (k)

@@ -126,12 +126,21 @@ static void let_go(struct engine *e, struct node *n)
 	n->group = NULL;
 }
 
+bool engine_steers(const struct engine *e, const struct node *n)
+{
+	const struct config_policy *p;
+
+	if (n->kind != NODE_UNIT || n->own)
+		return false;
+	p = config_policy_for(e->config, n->path, NULL);
+	return !p || p->controlled;
+}
+
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 {
-	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
 	bool fresh = !n->group;
 
-	if (n->kind != NODE_UNIT || n->own || (p && !p->controlled))
+	if (!engine_steers(e, n))
 		return;
 	if (fresh) {
 		n->group = loop_group_add(e->loop, n->id, n->path);

@@ -120,6 +120,8 @@ const char *engine_held(const struct engine *e);
 /* ---- engine-groups.c */
 int engine_groups_init(struct engine *e);
 void engine_groups_free(struct engine *e);
+/* Is @n a unit that mthpd has a say in? */
+bool engine_steers(const struct engine *e, const struct node *n);
 /* Something happened to @n: look at it in every tick for a while. */
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
 /* The next groups that were there at the start; false when all were seen. */
@@ -151,6 +153,9 @@ struct engine_knob *engine_knob(struct engine *e, const char *path);
 /* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */
 const char *engine_wanted(struct engine *e, const char *path);
 
+/* Somebody else changed a file: logged, and told to those who listen. */
+void engine_tell_foreign(
+	struct engine *e, const char *path, const char *expected, const char *found, bool adopted);
 /* A decision was carried out (or would have been): told, remembered. False where
  * nothing came of it. */
 bool engine_record(struct engine *e, const struct loop_want *w, const char *old_value,

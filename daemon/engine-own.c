@@ -24,11 +24,7 @@ static void on_foreign(
 {
 	struct engine *e = userdata;
 
-	log_warning("%s holds %s instead of %s: changed by somebody else, %s", path, found, expected,
-		adopted ? "taken over as the new baseline" : "writing ours again");
-	for (unsigned i = 0; i < e->n_observers; i++)
-		if (e->observers[i]->drift)
-			e->observers[i]->drift(path, expected, found, e->observers[i]->userdata);
+	engine_tell_foreign(e, path, expected, found, adopted);
 	for (size_t i = 0; adopted && i < e->loop->n_groups; i++) {
 		struct loop_group *g = e->loop->groups[i];
 		size_t n = strlen(g->path);
@@ -37,11 +33,6 @@ static void on_foreign(
 			engine_own_look(e, g);
 	}
 }
-
-_Static_assert(GROUP_VALUE_LEN == OWN_VALUE_LEN && (int)GROUP_MARGIN == (int)OWN_MARGIN &&
-		       (int)GROUP_MAX_PTES_NONE == (int)OWN_MAX_PTES_NONE &&
-		       (int)GROUP_KNOBS == (int)OWN_FILES,
-	"the loop's files are the actuator's");
 
 static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
 
@@ -67,29 +58,25 @@ void engine_own_free(struct engine *e)
 
 void engine_own_look(struct engine *e, struct loop_group *g)
 {
-	struct group_values now, base;
+	struct own_values now, base;
 
 	if (!e->group_actuator ||
 		group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
 		return;
-	loop_group_own(e->loop, g, (const char(*)[OWN_VALUE_LEN])base.value,
-		(const char(*)[OWN_VALUE_LEN])now.value);
+	loop_group_own(e->loop, g, &base, &now);
 }
 
 void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own *ret)
 {
-	struct group_values now, base;
+	struct own_values now, base;
 
 	*ret = (struct own){ 0 };
 	if (!e->group_actuator || !e->config->per_group ||
 		group_actuator_look(e->group_actuator, path, id, &now, &base) < 0)
 		return;
+	own_set(ret, &base, &now);
+	ret->want = base;
 	ret->present = true;
-	memcpy(ret->base, base.value, sizeof(ret->base));
-	memcpy(ret->stands, now.value, sizeof(ret->stands));
-	memcpy(ret->want, base.value, sizeof(ret->want));
-	for (unsigned f = 0; f < OWN_FILES; f++)
-		ret->reason[f] = REASON_START_VALUES;
 }
 
 static bool apply_group(struct engine *e, struct loop_group *g)
@@ -101,11 +88,11 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		enum actuator_result r;
 		char was[OWN_VALUE_LEN];
 
-		if (!strcmp(g->own.want[f], g->own.stands[f]))
+		if (!strcmp(g->own.want.value[f], g->own.stands.value[f]))
 			continue;
-		memcpy(was, g->own.stands[f], sizeof(was));
+		memcpy(was, g->own.stands.value[f], sizeof(was));
 		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
-		memcpy(w.value, g->own.want[f], sizeof(w.value));
+		memcpy(w.value, g->own.want.value[f], sizeof(w.value));
 		r = group_actuator_apply(e->group_actuator, g->path, g->id, f, w.value, NULL);
 		if (r == ACTUATOR_GONE)
 			break; /* the tree notices */
@@ -115,7 +102,7 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 			break;
 		}
 		/* Refused values are remembered as standing: one attempt, no storm. */
-		memcpy(g->own.stands[f], w.value, sizeof(w.value));
+		memcpy(g->own.stands.value[f], w.value, sizeof(w.value));
 		any |= engine_record(e, &w, was, r);
 	}
 	return any;
@@ -166,7 +153,7 @@ void engine_own_reconfigure(struct engine *e)
 
 void engine_own_verify(struct engine *e, json_t *differences)
 {
-	struct group_values now, base;
+	struct own_values now, base;
 
 	for (size_t i = 0; e->group_actuator && i < e->loop->n_groups; i++) {
 		const struct loop_group *g = e->loop->groups[i];
@@ -175,7 +162,7 @@ void engine_own_verify(struct engine *e, json_t *differences)
 			group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
 			continue;
 		for (unsigned f = 0; f < OWN_FILES; f++) {
-			const char *wanted = engine_held(e) ? g->own.stands[f] : g->own.want[f];
+			const char *wanted = engine_held(e) ? g->own.stands.value[f] : g->own.want.value[f];
 			char path[PATH_MAX];
 
 			if (!*wanted || !strcmp(wanted, now.value[f]))
@@ -186,13 +173,6 @@ void engine_own_verify(struct engine *e, json_t *differences)
 				e->dry_run ? "dry run" : "changed by somebody else, or refused by the kernel"));
 		}
 	}
-}
-
-static bool controlled(const struct engine *e, const struct node *n)
-{
-	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
-
-	return n->kind == NODE_UNIT && !n->own && e->config->per_group && (!p || p->controlled);
 }
 
 /* What an earlier run left in groups that are not steered now. */
@@ -211,7 +191,7 @@ static void give_back_unclaimed(struct engine *e)
 		if (!group_actuator_written(e->group_actuator, n, &path, &id))
 			continue;
 		node = tree_by_path(e->tree, path);
-		if (node && node->id == id && controlled(e, node))
+		if (node && node->id == id && e->config->per_group && engine_steers(e, node))
 			continue;
 		snprintf(copy, sizeof(copy), "%s", path);
 		group_actuator_give_back(e->group_actuator, copy, id);

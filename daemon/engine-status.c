@@ -149,9 +149,9 @@ static json_t *khugepaged_json(struct engine *e, const struct thp_tree *now)
 
 /* ---- groups ------------------------------------------------------------ */
 
-static const char *group_state(const struct node *n, const struct config_policy *p)
+static const char *group_state(const struct engine *e, const struct node *n)
 {
-	if (n->kind != NODE_UNIT || n->own || (p && !p->controlled))
+	if (!engine_steers(e, n))
 		return "watch-only";
 	return n->group ? ctl_state_to_string(n->group->ctl.state) : ctl_state_to_string(CTL_RUN);
 }
@@ -197,14 +197,14 @@ static json_t *own_json(struct engine *e, const struct node *n, const struct mem
 		engine_own_read(e, n->path, n->id, &quiet);
 	if (!o->present)
 		return json_null();
-	j = json_pack("{s:s, s:i, s:s, s:o}", "gate", gate_state_to_string(g ? g->ctl.gate.state : GATE_KERNEL),
-		"gate_open", g && gate_open(&g->ctl.gate), "gate_reason",
+	j = json_pack("{s:s, s:s, s:o}", "gate", gate_state_to_string(g ? g->ctl.gate.state : GATE_KERNEL),
+		"gate_reason",
 		reason_word(g ? g->ctl.gate.reason : REASON_START_VALUES), "density",
 		json_from_share(g ? gate_density(&g->ctl.gate, e->loop->now_usec) : -1));
 	for (unsigned f = 0; f < OWN_FILES; f++)
 		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."),
-			json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(o->base[f]), "actual",
-				string_or_null(o->stands[f]), "wanted", string_or_null(o->want[f]),
+			json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(o->base.value[f]), "actual",
+				string_or_null(o->stands.value[f]), "wanted", string_or_null(o->want.value[f]),
 				"reason", reason_word(o->reason[f])));
 	if (!s)
 		return j;
@@ -224,11 +224,11 @@ static json_t *own_json(struct engine *e, const struct node *n, const struct mem
 static uint64_t effective_size_kb(struct engine *e, const struct node *n, uint64_t kb)
 {
 	for (const struct node *a = n; a && *a->path && e->group_actuator; a = a->parent) {
-		struct group_values now, base;
+		struct own_values now, base;
 		uint64_t bytes;
 
 		if (group_actuator_look(e->group_actuator, a->path, a->id, &now, &base) == 0 &&
-			parse_u64(now.value[GROUP_MAX_SIZE], &bytes) == 0 && bytes / 1024 < kb)
+			parse_u64(now.value[OWN_MAX_SIZE], &bytes) == 0 && bytes / 1024 < kb)
 			kb = bytes / 1024 > e->loop->plan.page_kb ? bytes / 1024 : 0;
 	}
 	return kb;
@@ -238,7 +238,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 {
 	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
-	bool steered = n->kind == NODE_UNIT && !n->own && !(p && !p->controlled);
+	bool steered = engine_steers(e, n);
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
 	bool raised = c && n->group->wish.raised;
 	uint64_t kb = plan_largest_on_kb(&e->loop->plan, rung, raised);
@@ -249,7 +249,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 		kb = effective_size_kb(e, n, kb);
 	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}",
 		"path", json_from_bytes(n->path), "id", (json_int_t)n->id,
-		"policy", string_or_null(p ? p->name : NULL), "state", group_state(n, p),
+		"policy", string_or_null(p ? p->name : NULL), "state", group_state(e, n),
 		"rung", steered ? (int)rung : -1, "max_size_kb",
 		steered ? json_integer((json_int_t)kb) : json_null(),
 		"some", json_from_share(c ? c->some : -1), "full", json_from_share(c ? c->full : -1),
@@ -518,9 +518,9 @@ static void explain_own(const struct engine *e, const struct loop_group *g, FILE
 	if (!o->present)
 		return;
 	for (unsigned i = 0; i < OWN_FILES; i++)
-		if (*o->stands[i] && strcmp(o->stands[i], o->base[i]) != 0)
-			fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[i], o->stands[i],
-				o->base[i], reason_text(o->reason[i]));
+		if (*o->stands.value[i] && strcmp(o->stands.value[i], o->base.value[i]) != 0)
+			fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[i], o->stands.value[i],
+				o->base.value[i], reason_text(o->reason[i]));
 	explain_density(e, g, f);
 	if (d->dt_usec && d->d_margin_anon + d->d_margin_swpin + d->d_margin_collapse)
 		fprintf(f, "For lack of room the kernel refused it large folios in the last tick: %" PRIu64
@@ -538,7 +538,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
 	uint64_t now = engine_now_usec(), kb;
 
-	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(n, p),
+	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(e, n),
 		reason_text(group_reason(n, p)));
 	if (p)
 		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);

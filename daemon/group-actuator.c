@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,12 @@
 
 /* A kernel that refuses so many distinct values of a file is not worth another try. */
 #define REFUSED_MAX 16
-#define MESSAGE_MAX (GROUP_FILE_PATH_MAX + 256)
 
 struct knob_state {
 	bool warned_unparseable;
 	int warned_errno; /* of the last write that failed otherwise; 0 after one that went well */
 	unsigned n_refused;
-	char refused[REFUSED_MAX][GROUP_VALUE_LEN]; /* EINVAL */
+	char refused[REFUSED_MAX][OWN_VALUE_LEN]; /* EINVAL */
 };
 
 struct group_actuator {
@@ -33,7 +31,7 @@ struct group_actuator {
 	bool dry_run, reassert;
 	bool warned_denied, warned_journal, warned_full, warned_name;
 	struct actuator_counts counts;
-	struct knob_state knobs[GROUP_KNOBS];
+	struct knob_state knobs[OWN_FILES];
 	char conflict[GROUP_FILE_PATH_MAX];
 };
 
@@ -41,7 +39,7 @@ struct group_actuator {
 struct target {
 	const char *path;
 	uint64_t id;
-	enum group_knob k;
+	enum own_file k;
 	int fd; /* of the group */
 };
 
@@ -83,30 +81,18 @@ void group_actuator_counts(const struct group_actuator *a, struct actuator_count
 
 /* ---- what a person reads ------------------------------------------------ */
 
-static void __attribute__((format(printf, 2, 3)))
-warn(struct group_actuator *a, const char *format, ...)
-{
-	char message[MESSAGE_MAX];
-	va_list args;
+#define warn(a, ...) actuator_warn(&(a)->ops, (a)->userdata, __VA_ARGS__)
 
-	if (!a->ops.warn)
-		return;
-	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
-	va_end(args);
-	a->ops.warn(message, a->userdata);
-}
-
-static void warn_unparseable(struct group_actuator *a, const char *path, enum group_knob k)
+static void warn_unparseable(struct group_actuator *a, const char *path, enum own_file k)
 {
 	if (a->knobs[k].warned_unparseable)
 		return;
 	a->knobs[k].warned_unparseable = true;
 	warn(a, "%s/%s: the text of the file is not understood: it is never written", path,
-		group_knob_file[k]);
+		own_file_name[k]);
 }
 
-static void warn_denied(struct group_actuator *a, const char *path, enum group_knob k, int error)
+static void warn_denied(struct group_actuator *a, const char *path, enum own_file k, int error)
 {
 	if (a->warned_denied)
 		return;
@@ -114,7 +100,7 @@ static void warn_denied(struct group_actuator *a, const char *path, enum group_k
 	warn(a,
 		"%s/%s: %s: memory groups cannot be steered; it takes a cgroup2 tree that is "
 		"mounted read-write, and root with CAP_DAC_OVERRIDE",
-		path, group_knob_file[k], strerror(-error));
+		path, own_file_name[k], strerror(-error));
 }
 
 static void warn_journal(struct group_actuator *a, int error)
@@ -155,7 +141,7 @@ static void tell_foreign(struct group_actuator *a, const struct target *t, const
 	char path[GROUP_FILE_PATH_MAX];
 
 	a->counts.foreign_changes++;
-	snprintf(path, sizeof(path), "%s/%s", t->path, group_knob_file[t->k]);
+	snprintf(path, sizeof(path), "%s/%s", t->path, own_file_name[t->k]);
 	if (a->ops.foreign)
 		a->ops.foreign(path, expected, found, adopted, a->userdata);
 }
@@ -203,9 +189,9 @@ static bool has_vanished(struct group_actuator *a, const char *path, uint64_t id
 
 /* ---- looking ------------------------------------------------------------ */
 
-static int read_value(struct group_actuator *a, const struct target *t, char value[GROUP_VALUE_LEN])
+static int read_value(struct group_actuator *a, const struct target *t, char value[OWN_VALUE_LEN])
 {
-	int r = group_read(t->fd, group_knob_file[t->k], t->k, value);
+	int r = group_read(t->fd, own_file_name[t->k], t->k, value);
 
 	if (r == -EINVAL)
 		warn_unparseable(a, t->path, t->k);
@@ -218,7 +204,7 @@ static struct group_entry *settle(
 	struct group_actuator *a, const struct target *t, const char *found)
 {
 	struct group_entry *e = find_entry(a, t->path, t->id);
-	char expected[GROUP_VALUE_LEN];
+	char expected[OWN_VALUE_LEN];
 
 	if (!e)
 		return NULL;
@@ -237,15 +223,15 @@ static int look_at_file(struct group_actuator *a, const struct target *t, char *
 	if (r < 0)
 		return r;
 	e = settle(a, t, now);
-	snprintf(base, GROUP_VALUE_LEN, "%s",
+	snprintf(base, OWN_VALUE_LEN, "%s",
 		e && e->files[t->k].written[0] ? e->files[t->k].baseline : now);
 	return 0;
 }
 
 int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
-	struct group_values *ret_now, struct group_values *ret_base)
+	struct own_values *ret_now, struct own_values *ret_base)
 {
-	struct group_values now = {0}, base = {0};
+	struct own_values now = {0}, base = {0};
 	_cleanup_close_ int fd = -1;
 	bool any = false, missing = false;
 
@@ -254,7 +240,7 @@ int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
 	fd = open_group(a, path, id);
 	if (fd < 0)
 		return fd;
-	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; k < OWN_FILES; k++) {
 		const struct target t = {path, id, k, fd};
 		int r = look_at_file(a, &t, now.value[k], base.value[k]);
 
@@ -288,9 +274,9 @@ static void refuse(struct group_actuator *a, const struct target *t, const char 
 
 	if (was_refused(s, value))
 		return;
-	snprintf(s->refused[s->n_refused++], GROUP_VALUE_LEN, "%s", value);
+	snprintf(s->refused[s->n_refused++], OWN_VALUE_LEN, "%s", value);
 	warn(a, "%s/%s: the kernel refuses \"%s\": not tried again in any group", t->path,
-		group_knob_file[t->k], value);
+		own_file_name[t->k], value);
 }
 
 static bool is_denial(int error)
@@ -313,7 +299,7 @@ static enum actuator_result failed(
 		refuse(a, t, value);
 	} else if (a->knobs[t->k].warned_errno != error) {
 		a->knobs[t->k].warned_errno = error;
-		warn(a, "%s/%s: cannot write \"%s\": %s", t->path, group_knob_file[t->k], value,
+		warn(a, "%s/%s: cannot write \"%s\": %s", t->path, own_file_name[t->k], value,
 			strerror(-error));
 	}
 	return ACTUATOR_REFUSED;
@@ -361,7 +347,7 @@ static enum actuator_result write_value(
 	if (a->dry_run)
 		return ACTUATOR_DRY;
 	/* Asked first: what may not be written need not be journaled. */
-	if (faccessat(t->fd, group_knob_file[t->k], W_OK, 0) < 0)
+	if (faccessat(t->fd, own_file_name[t->k], W_OK, 0) < 0)
 		return failed(a, t, value, -errno);
 	r = e ? 0 : groups_add(a->table, t->path, t->id, &e);
 	if (r < 0) {
@@ -381,7 +367,7 @@ static bool take_foreign(struct group_actuator *a, const struct target *t, struc
 	const char *found, const char *wanted)
 {
 	struct group_file *f = &e->files[t->k];
-	char expected[GROUP_VALUE_LEN];
+	char expected[OWN_VALUE_LEN];
 	bool again, yields;
 
 	snprintf(expected, sizeof(expected), "%s", f->written);
@@ -396,14 +382,14 @@ static bool take_foreign(struct group_actuator *a, const struct target *t, struc
 		warn(a,
 			"%s/%s: expected \"%s\", found \"%s\": left to others until the next "
 			"reload",
-			t->path, group_knob_file[t->k], expected, found);
+			t->path, own_file_name[t->k], expected, found);
 	return again;
 }
 
 static enum actuator_result apply_to_file(
 	struct group_actuator *a, const struct target *t, const char *value, char *ret_old)
 {
-	char current[GROUP_VALUE_LEN];
+	char current[OWN_VALUE_LEN];
 	struct group_entry *e;
 	int r = read_value(a, t, current);
 
@@ -414,7 +400,7 @@ static enum actuator_result apply_to_file(
 	if (r < 0)
 		return failed(a, t, value, r);
 	if (ret_old)
-		snprintf(ret_old, GROUP_VALUE_LEN, "%s", current);
+		snprintf(ret_old, OWN_VALUE_LEN, "%s", current);
 	e = settle(a, t, current);
 	if (e && e->files[t->k].written[0] && strcmp(current, e->files[t->k].written) &&
 		!take_foreign(a, t, e, current, value))
@@ -435,12 +421,12 @@ static void flush(struct group_actuator *a)
 }
 
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
-	enum group_knob k, const char *value, char *ret_old)
+	enum own_file k, const char *value, char *ret_old)
 {
 	struct target t = {path, id, k, -1};
 	enum actuator_result result;
 
-	if (!group_path_valid(path) || !group_value_valid(k, value))
+	if (!group_path_valid(path) || !own_value_valid(k, value))
 		return ACTUATOR_REFUSED;
 	t.fd = open_group(a, path, id);
 	result = t.fd < 0 ? failed(a, &t, value, t.fd) : apply_to_file(a, &t, value, ret_old);
@@ -454,7 +440,7 @@ enum actuator_result group_actuator_apply(struct group_actuator *a, const char *
 
 static void audit_file(struct group_actuator *a, const struct target *t)
 {
-	char current[GROUP_VALUE_LEN], ours[GROUP_VALUE_LEN];
+	char current[OWN_VALUE_LEN], ours[OWN_VALUE_LEN];
 	struct group_entry *e;
 
 	if (read_value(a, t, current) < 0)
@@ -471,15 +457,15 @@ static void audit_file(struct group_actuator *a, const struct target *t)
  * the same group does not matter, nothing is written then. */
 static bool is_as_we_left_it(struct group_actuator *a, const struct group_entry *e)
 {
-	char path[GROUP_FILE_PATH_MAX], value[GROUP_VALUE_LEN];
+	char path[GROUP_FILE_PATH_MAX], value[OWN_VALUE_LEN];
 	bool any = false;
 
-	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; k < OWN_FILES; k++) {
 		const struct group_file *f = &e->files[k];
 
 		if (!f->written[0])
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", e->path, group_knob_file[k]);
+		snprintf(path, sizeof(path), "%s/%s", e->path, own_file_name[k]);
 		if (!f->noted || group_read(a->cg_fd, path, k, value) < 0 ||
 			strcmp(value, f->written))
 			return false;
@@ -497,7 +483,7 @@ static void audit_group(struct group_actuator *a, struct group_entry *e)
 
 	snprintf(path, sizeof(path), "%s", e->path);
 	fd = open_group(a, path, id);
-	for (unsigned k = 0; fd >= 0 && k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; fd >= 0 && k < OWN_FILES; k++) {
 		const struct target t = {path, id, k, fd};
 
 		e = groups_find(a->table, id);
@@ -523,7 +509,7 @@ void group_actuator_audit(struct group_actuator *a)
 static int give_back_file(struct group_actuator *a, const struct target *t)
 {
 	const struct group_entry *e = find_entry(a, t->path, t->id);
-	char baseline[GROUP_VALUE_LEN];
+	char baseline[OWN_VALUE_LEN];
 
 	if (!e || !e->files[t->k].written[0])
 		return 0;
@@ -557,7 +543,7 @@ int group_actuator_give_back(struct group_actuator *a, const char *path, uint64_
 		return fd == -ESTALE ? 0 : fd;
 	}
 	a->reassert = false; /* a value that somebody else set stays */
-	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; k < OWN_FILES; k++) {
 		const struct target t = {path, id, k, fd};
 		int r = give_back_file(a, &t);
 
@@ -591,11 +577,11 @@ const char *group_actuator_conflict(struct group_actuator *a, unsigned i)
 	for (unsigned n = 0; n < a->table->n; n++) {
 		const struct group_entry *e = a->table->entries[n];
 
-		for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		for (unsigned k = 0; k < OWN_FILES; k++) {
 			if (!e->files[k].yielded || i-- > 0)
 				continue;
 			snprintf(a->conflict, sizeof(a->conflict), "%s/%s", e->path,
-				group_knob_file[k]);
+				own_file_name[k]);
 			return a->conflict;
 		}
 	}
@@ -607,7 +593,7 @@ void group_actuator_forget_conflicts(struct group_actuator *a)
 	for (unsigned n = a->table->n; n-- > 0;) {
 		struct group_entry *e = a->table->entries[n];
 
-		for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		for (unsigned k = 0; k < OWN_FILES; k++) {
 			e->files[k].contested = 0;
 			e->files[k].yielded = false;
 		}

@@ -21,11 +21,6 @@
 #include "actuator.h"
 #include "group-knob.h"
 
-/* "" = no such file, or not understood. */
-struct group_values {
-	char value[GROUP_KNOBS][GROUP_VALUE_LEN];
-};
-
 struct group_actuator;
 
 /* @cg_fd (the cgroup2 root) and @b are borrowed. The path that ops->foreign is
@@ -42,14 +37,14 @@ void group_actuator_set_reassert(struct group_actuator *a, bool yes);
  * 0, -ENOENT (no such files: stock kernel, or the root), -ESTALE (the group is
  * gone, or another one has its name), other -errno. */
 int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
-	struct group_values *ret_now, struct group_values *ret_base);
+	struct own_values *ret_now, struct own_values *ret_base);
 
-/* Wants @value (group_value_valid()). The old value is copied to @ret_old (size
- * GROUP_VALUE_LEN, may be NULL; untouched when it could not be read). Never
+/* Wants @value (own_value_valid()). The old value is copied to @ret_old (size
+ * OWN_VALUE_LEN, may be NULL; untouched when it could not be read). Never
  * returns a value outside the enum. ACTUATOR_READONLY is found out each time
  * anew; it is warned about once until a write goes well. */
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
-	enum group_knob k, const char *value, char *ret_old);
+	enum own_file k, const char *value, char *ret_old);
 
 /* For the audit: has somebody changed a value of ours? Handles each as apply
  * would. Groups that are gone are forgotten. */

@@ -12,42 +12,6 @@
 #include "cleanup.h"
 #include "parse.h"
 
-/* No folio is larger. */
-#define SIZE_MAX_BYTES (UINT64_C(1) << 40)
-
-const char *const group_knob_file[GROUP_KNOBS] = {
-	[GROUP_MAX_SIZE] = "memory.thp.max_size",
-	[GROUP_MAX_PTES_NONE] = "memory.thp.max_ptes_none",
-	[GROUP_MARGIN] = "memory.thp.margin",
-};
-
-/* Words that stand beside the numbers. */
-static const char *const words[GROUP_KNOBS][2] = {
-	[GROUP_MAX_SIZE] = {"max", NULL},
-	[GROUP_MAX_PTES_NONE] = {"inherit", NULL},
-	[GROUP_MARGIN] = {"inherit", "auto"},
-};
-
-static bool is_size(uint64_t bytes)
-{
-	return bytes >= (uint64_t)sysconf(_SC_PAGESIZE) && bytes <= SIZE_MAX_BYTES &&
-	       (bytes & (bytes - 1)) == 0;
-}
-
-bool group_value_valid(enum group_knob k, const char *value)
-{
-	size_t len = strlen(value);
-	uint64_t n;
-
-	for (size_t i = 0; i < ELEMENTSOF(words[k]); i++)
-		if (words[k][i] && !strcmp(value, words[k][i]))
-			return true;
-	if (len >= GROUP_VALUE_LEN || strspn(value, "0123456789") != len ||
-		(value[0] == '0' && len > 1) || parse_u64(value, &n) < 0)
-		return false;
-	return k == GROUP_MAX_SIZE ? is_size(n) : n <= INT_MAX;
-}
-
 bool group_path_valid(const char *path)
 {
 	/* cgroup_mkdir() takes no newline: it would break /proc/PID/cgroup */
@@ -109,7 +73,7 @@ int group_open(int cg_fd, const char *path, uint64_t id)
 	return (uint64_t)st.st_ino == id ? take_fd(&fd) : -ESTALE;
 }
 
-int group_read(int dir_fd, const char *path, enum group_knob k, char ret_value[GROUP_VALUE_LEN])
+int group_read(int dir_fd, const char *path, enum own_file k, char ret_value[OWN_VALUE_LEN])
 {
 	char text[64], *word, *rest = NULL;
 	ssize_t len = parse_read_attr_at(dir_fd, path, text, sizeof(text));
@@ -120,23 +84,23 @@ int group_read(int dir_fd, const char *path, enum group_knob k, char ret_value[G
 	if (strlen(text) != (size_t)len)
 		return -EINVAL;
 	word = strtok_r(text, " \t\n", &rest);
-	if (!word || strtok_r(NULL, " \t\n", &rest) || !group_value_valid(k, word))
+	if (!word || strtok_r(NULL, " \t\n", &rest) || !own_value_valid(k, word))
 		return -EINVAL;
-	snprintf(ret_value, GROUP_VALUE_LEN, "%s", word);
+	snprintf(ret_value, OWN_VALUE_LEN, "%s", word);
 	return 0;
 }
 
-int group_write(int group_fd, enum group_knob k, const char *value)
+int group_write(int group_fd, enum own_file k, const char *value)
 {
 	size_t len = strlen(value);
 	_cleanup_close_ int fd = -1;
 	ssize_t n;
 
-	if (!group_value_valid(k, value))
+	if (!own_value_valid(k, value))
 		return -EINVAL;
 	/* O_TRUNC means nothing to cgroup2; a plain file would keep its old tail.
 	 * O_NONBLOCK: a FIFO in a fake tree must not stop us. */
-	fd = openat(group_fd, group_knob_file[k],
+	fd = openat(group_fd, own_file_name[k],
 		O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The three memory.thp.* files of one memory cgroup (kernel-patches/): their
- * names, which values they take, how a group's directory is found, and how a
- * value is read and written there. Called by the baseline and by the group
+ * The three memory.thp.* files of one memory cgroup (lib/own.h): how a group's
+ * directory is found, and how a value is read and written there. Called by the baseline and by the group
  * actuator, the only two that write to these files. Keeps no state, never
  * decides what is wanted, never follows a link, never leaves the cgroup tree.
  */
@@ -12,18 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum group_knob { GROUP_MAX_SIZE, GROUP_MAX_PTES_NONE, GROUP_MARGIN, GROUP_KNOBS };
-extern const char *const group_knob_file[GROUP_KNOBS]; /* "memory.thp.max_size", ... */
-
-#define GROUP_VALUE_LEN 20
-
-/* Is @value what the file of @k shows after it was written? Then what stands can
- * be compared with what was written.
- * max_size: "max", or bytes in decimal, a power of two from the page size up to
- * 1 TiB (others are rounded by the kernel); max_ptes_none: "inherit" or a number
- * of pages; margin: "inherit", "auto" or a number of pages. Numbers up to
- * INT_MAX, without leading zeros. mm/memcg_thp.c: memory_thp_*_write. */
-bool group_value_valid(enum group_knob k, const char *value);
+#include "own.h"
 
 /* Relative to the cgroup root, without a leading slash; no "", "." or ".."
  * component, no newline; shorter than PATH_MAX. The root, "", is none: it has no such files. */
@@ -37,9 +25,9 @@ int group_open(int cg_fd, const char *path, uint64_t id);
 
 /* What the file at @path (relative to @dir_fd, ends in the file of @k) holds.
  * -ENOENT, -ENODEV (gone), -EINVAL (not understood), other -errno. */
-int group_read(int dir_fd, const char *path, enum group_knob k, char ret_value[GROUP_VALUE_LEN]);
+int group_read(int dir_fd, const char *path, enum own_file k, char ret_value[OWN_VALUE_LEN]);
 
 /* Writes with one write(2). Returns 0 or -errno; -EIO for a short write. */
-int group_write(int group_fd, enum group_knob k, const char *value);
+int group_write(int group_fd, enum own_file k, const char *value);
 
 #endif

@@ -251,7 +251,7 @@ static const struct group_value {
 	{"max_size_kb", "mthpd_cgroup_largest_size_bytes", "gauge", "Largest folio that the group is to get.", 1024},
 	/* of groups with files of their own */
 	{"own.density", "mthpd_cgroup_density_ratio", "gauge", "Share of its large folios that the group uses.", 1},
-	{"own.gate_open", "mthpd_cgroup_gate_open", "gauge", "1: large folios are let in although it is nearly full.",
+	{"gate_open", "mthpd_cgroup_gate_open", "gauge", "1: large folios are let in although it is nearly full.",
 		1},
 	{"own.counters.margin_anon", "mthpd_cgroup_margin_refused_faults_total", "counter",
 		"Large folios refused at faults for lack of room.", 1},

@@ -62,6 +62,12 @@ struct config_controller {
 					  changes */
 };
 
+/* The next hold after one of @hold_usec that failed: twice as long, within Hold=. */
+static inline uint64_t config_hold_doubled(const struct config_controller *c, uint64_t hold_usec)
+{
+	return hold_usec * 2 > c->hold_max_usec ? c->hold_max_usec : hold_usec * 2;
+}
+
 #define CONFIG_PTES_BASELINE VALUE_ABSENT
 struct config_policy {
 	char *name;

@@ -117,19 +117,12 @@ static enum reason drop_reason(const struct controller *c, const struct config_c
 	return REASON_NONE;
 }
 
-static void lengthen_hold(struct controller *c, const struct config_controller *cfg)
-{
-	c->hold_usec *= 2;
-	if (c->hold_usec > cfg->hold_max_usec)
-		c->hold_usec = cfg->hold_max_usec;
-}
-
 static void drop(struct controller *c, const struct config_controller *cfg, unsigned rung,
 	enum reason r, const struct ctl_input *in)
 {
 	/* A relapse soon after a step up means that the step up was wrong. */
 	if (c->last_up_usec && in->now_usec - c->last_up_usec < RELAPSE_HOLDS * c->hold_usec)
-		lengthen_hold(c, cfg);
+		c->hold_usec = config_hold_doubled(cfg, c->hold_usec);
 	c->from_rung = c->rung;
 	c->from_raised = c->raised;
 	c->dropped = true;
@@ -301,7 +294,7 @@ static void probe_failed(struct controller *c, const struct config_controller *c
 {
 	bool raise = c->raised && !c->from_raised;
 
-	lengthen_hold(c, cfg);
+	c->hold_usec = config_hold_doubled(cfg, c->hold_usec);
 	c->hold_until_usec = in->now_usec + c->hold_usec;
 	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
 	if (c->ptes == CTL_PTES_AMPLE && c->dropped)

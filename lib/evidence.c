@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-static double per_sec(uint64_t n, const struct memcg_delta *d)
-{
-	return (double)n * (double)SEC / (double)d->dt_usec;
-}
-
 static bool psi_known(const struct controller *c)
 {
 	return c->some >= 0;
@@ -42,11 +37,11 @@ static void observe_rates(struct controller *c, const struct ctl_input *in)
 	/* Anonymous growth only: page cache makes room for itself. */
 	double growth = d->d_anon_bytes + d->d_swap_bytes > 0 ?
 				(double)(d->d_anon_bytes + d->d_swap_bytes) : 0;
-	double refault = per_sec(d->d_refault_anon, d), major = per_sec(d->d_pgmajfault, d);
+	double refault = memcg_per_sec(d->d_refault_anon, d), major = memcg_per_sec(d->d_pgmajfault, d);
 
 	growth = growth / (double)in->page_bytes * (double)SEC / (double)d->dt_usec;
 	c->inflow_pages = 0.5 * c->inflow_pages + 0.5 * growth;
-	c->fill_pages = 0.5 * c->fill_pages + 0.5 * per_sec(d->d_pgfault, d);
+	c->fill_pages = 0.5 * c->fill_pages + 0.5 * memcg_per_sec(d->d_pgfault, d);
 	c->refault_per_sec = refault;
 	c->majfault_per_sec = major;
 	c->amplification = d->d_pgmajfault >= 10 ? refault / major : -1;
@@ -94,13 +89,13 @@ static void observe_counts(struct controller *c, const struct config_controller 
 		c->quiet_since_usec = 0;
 	else if (!c->quiet_since_usec)
 		c->quiet_since_usec = in->now_usec - d->dt_usec + 1;
-	c->fresh_ticks = c->quiet_since_usec && per_sec(fresh, d) >= RAISE_PAGES_PER_SEC ?
+	c->fresh_ticks = c->quiet_since_usec && memcg_per_sec(fresh, d) >= RAISE_PAGES_PER_SEC ?
 				 c->fresh_ticks + 1 : 0;
 	c->collapse_ticks = (in->d_collapse || d->d_thp_collapse_alloc) && d->d_anon_thp_bytes > 0 &&
 					    d->d_current_bytes > 0 && !d->d_thp_fault_alloc ?
 				    c->collapse_ticks + 1 : 0;
-	double saved = c->quiet_since_usec && per_sec(d->d_pgfault, d) >= BENEFIT_FAULTS_PER_SEC ?
-			       per_sec(d->d_system_usec, d) * (c->rung ? 1.0 : 0.5) : 0;
+	double saved = c->quiet_since_usec && memcg_per_sec(d->d_pgfault, d) >= BENEFIT_FAULTS_PER_SEC ?
+			       memcg_per_sec(d->d_system_usec, d) * (c->rung ? 1.0 : 0.5) : 0;
 	c->benefit_usec = 0.7 * c->benefit_usec + 0.3 * saved;
 }
 

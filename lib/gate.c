@@ -91,20 +91,16 @@ static double bounded(uint64_t limit_pages, unsigned div, double min, double max
 	return part < min ? min : part > max ? max : part;
 }
 
-double gate_returns_per_sec(uint64_t limit_pages)
+/* Pages per second that return from swap from which on a group of that limit counts as
+ * over-committed. */
+static double returns_per_sec(uint64_t limit_pages)
 {
 	return bounded(limit_pages, RETURNS_DIV, RETURNS_PER_SEC_MIN, RETURNS_PER_SEC_MAX);
-}
-
-static double per_sec(uint64_t n, const struct memcg_delta *d)
-{
-	return (double)n * (double)SEC / (double)d->dt_usec;
 }
 
 /* True when a reading has just become complete. */
 static bool read_density(struct gate *g, const struct gate_input *in)
 {
-	g->refused_per_sec = per_sec(in->d->d_margin_swpin, in->d);
 	g->scanned_pages += in->d->d_thp_scanned;
 	g->young_pages += in->d->d_thp_young;
 	if ((double)g->scanned_pages <
@@ -126,9 +122,9 @@ static bool fill_begins(struct gate *g, const struct gate_input *in)
 	const struct memcg_delta *d = in->d;
 	uint64_t refused = d->d_margin_anon + value_sub(d->d_size_limited, d->d_pgmajfault);
 	uint64_t pause_usec = d->dt_usec > SEC ? d->dt_usec * 3 / 2 : FILL_PAUSE_USEC;
-	bool refuses = per_sec(refused, d) >= bounded(in->limit_pages, FILL_DIV, FILL_PER_SEC_MIN, DBL_MAX);
+	bool refuses = memcg_per_sec(refused, d) >= bounded(in->limit_pages, FILL_DIV, FILL_PER_SEC_MIN, DBL_MAX);
 	/* With the gate open nothing is refused; the fill goes on all the same. */
-	bool grows = per_sec(value_sub(d->d_pswpout, d->d_pswpin), d) >=
+	bool grows = memcg_per_sec(value_sub(d->d_pswpout, d->d_pswpin), d) >=
 		     bounded(in->limit_pages, GROWTH_DIV, FILL_PER_SEC_MIN, DBL_MAX);
 	bool fills = in->nearly_full && grows && (refuses || gate_open(g));
 	bool begins = fills && !gate_open(g) && in->now_usec - g->filled_usec >= pause_usec;
@@ -138,20 +134,15 @@ static bool fill_begins(struct gate *g, const struct gate_input *in)
 	return begins;
 }
 
-static uint64_t doubled(uint64_t hold_usec, const struct config_controller *cfg)
-{
-	return hold_usec * 2 > cfg->hold_max_usec ? cfg->hold_max_usec : hold_usec * 2;
-}
-
 static void shut(struct gate *g, const struct config_controller *cfg, bool failed, uint64_t now_usec)
 {
 	if (failed) {
 		g->hold_until_usec = now_usec + g->hold_usec;
-		g->hold_usec = doubled(g->hold_usec, cfg);
+		g->hold_usec = config_hold_doubled(cfg, g->hold_usec);
 	}
 	if (failed && g->filling) {
 		g->fill_until_usec = now_usec + g->fill_hold_usec;
-		g->fill_hold_usec = doubled(g->fill_hold_usec, cfg);
+		g->fill_hold_usec = config_hold_doubled(cfg, g->fill_hold_usec);
 	}
 	enter(g, GATE_KERNEL, REASON_GATE_SHUT, now_usec);
 }
@@ -164,7 +155,7 @@ static void step_kernel(struct gate *g, const struct config_controller *cfg, boo
 {
 	const struct memcg_delta *d = in->d;
 	bool fill = begins && in->now_usec >= g->fill_until_usec;
-	bool swpin = in->nearly_full && per_sec(d->d_refault_anon, d) >= gate_returns_per_sec(in->limit_pages) &&
+	bool swpin = in->nearly_full && memcg_per_sec(d->d_refault_anon, d) >= returns_per_sec(in->limit_pages) &&
 		     d->d_margin_swpin >= REFUSED_MIN &&
 		     d->d_margin_swpin >= d->d_pswpin / REFUSED_SHARE_DIV &&
 		     in->now_usec >= g->hold_until_usec && !known_low(g, cfg, in->now_usec);
@@ -186,7 +177,7 @@ static void step_trial(struct gate *g, const struct config_controller *cfg, bool
 	const struct gate_input *in)
 {
 	uint64_t age = in->now_usec - g->since_usec;
-	bool returns = per_sec(in->d->d_pswpin, in->d) >= gate_returns_per_sec(in->limit_pages);
+	bool returns = memcg_per_sec(in->d->d_pswpin, in->d) >= returns_per_sec(in->limit_pages);
 
 	bool dense = g->density >= (cfg->density_low + cfg->density_high) / 2;
 	bool expired;

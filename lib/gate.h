@@ -48,7 +48,6 @@ struct gate {
 	uint64_t scanned_pages, young_pages;
 	double density;	       /* of the last full reading; -1 = none yet */
 	uint64_t density_usec; /* when that was complete */
-	double refused_per_sec; /* large swap-ins that the gate refused */
 };
 
 struct gate_input {
@@ -64,9 +63,6 @@ void gate_init(struct gate *g, const struct config_controller *cfg);
 /* True when a fill of fresh memory has just begun to overflow: what was known of the
  * group's memory is known no more. */
 bool gate_step(struct gate *g, const struct config_controller *cfg, const struct gate_input *in);
-/* Pages per second that return from swap from which on a group of that limit counts as
- * over-committed. */
-double gate_returns_per_sec(uint64_t limit_pages);
 /* The memory that all this was about is gone. */
 void gate_forget(struct gate *g, const struct config_controller *cfg, uint64_t now_usec);
 /* The last reading, if it is recent; -1 = unknown. */

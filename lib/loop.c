@@ -58,7 +58,7 @@ static bool own_steerable(const struct loop *l, const struct own *o)
 	bool any = false;
 
 	for (unsigned f = 0; f < OWN_FILES; f++)
-		any |= *o->base[f] != '\0';
+		any |= *o->base.value[f] != '\0';
 	return any && l->config->per_group;
 }
 
@@ -145,12 +145,10 @@ void loop_group_remove(struct loop *l, struct loop_group *g)
 	free(g);
 }
 
-void loop_group_own(struct loop *l, struct loop_group *g, const char base[OWN_FILES][OWN_VALUE_LEN],
-	const char stands[OWN_FILES][OWN_VALUE_LEN])
+void loop_group_own(struct loop *l, struct loop_group *g, const struct own_values *base,
+	const struct own_values *stands)
 {
-	memcpy(g->own.base, base, sizeof(g->own.base));
-	memcpy(g->own.stands, stands, sizeof(g->own.stands));
-	memcpy(g->own.want, stands, sizeof(g->own.want));
+	own_set(&g->own, base, stands);
 	g->own.present = own_steerable(l, &g->own);
 }
 

@@ -78,8 +78,8 @@ void loop_group_remove(struct loop *l, struct loop_group *g);
 /* The group has files of its own: @base is what stood there before mthpd, @stands what
  * stands there now, "" = not there or not understood. With PerGroup=no they are left
  * alone. Before its first look, or again when somebody changed them. */
-void loop_group_own(struct loop *l, struct loop_group *g, const char base[OWN_FILES][OWN_VALUE_LEN],
-	const char stands[OWN_FILES][OWN_VALUE_LEN]);
+void loop_group_own(struct loop *l, struct loop_group *g, const struct own_values *base,
+	const struct own_values *stands);
 
 void loop_begin(struct loop *l, uint64_t now_usec);
 void loop_observe_host(struct loop *l, const struct hostrules_input *host_in);

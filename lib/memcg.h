@@ -97,6 +97,12 @@ struct memcg_delta {
 int memcg_delta(const struct memcg_sample *prev, const struct memcg_sample *cur,
 	struct memcg_delta *ret);
 
+/* A difference as a rate. */
+static inline double memcg_per_sec(uint64_t n, const struct memcg_delta *d)
+{
+	return (double)n * 1e6 / (double)d->dt_usec;
+}
+
 /* Room before the limit in bytes when clean inactive page cache is counted as
  * room: margin + max(0, inactive_file - file_dirty - file_writeback);
  * VALUE_MAX when unlimited, VALUE_ABSENT when the margin is. */

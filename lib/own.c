@@ -2,6 +2,7 @@
 #include "own.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,10 @@ const char *const own_file_name[OWN_FILES] = {
 	[OWN_MAX_PTES_NONE] = "memory.thp.max_ptes_none",
 	[OWN_MARGIN] = "memory.thp.margin",
 };
+
+/* No folio is larger, no page smaller. */
+#define SIZE_MAX_BYTES (UINT64_C(1) << 40)
+#define SIZE_MIN_BYTES 4096
 
 /* The word for "no value of its own", which no number exceeds. */
 static const char *const unbounded[OWN_FILES] = { "max", "inherit", "inherit" };
@@ -25,15 +30,32 @@ static uint64_t number_of(enum own_file f, const char *value)
 
 bool own_value_valid(enum own_file f, const char *value)
 {
-	return value_known(number_of(f, value)) || !strcmp(value, unbounded[f]) ||
-	       (f == OWN_MARGIN && !strcmp(value, "auto"));
+	size_t len = strlen(value);
+	uint64_t n;
+
+	if (!strcmp(value, unbounded[f]) || (f == OWN_MARGIN && !strcmp(value, "auto")))
+		return true;
+	if (len >= OWN_VALUE_LEN || strspn(value, "0123456789") != len || (value[0] == '0' && len > 1) ||
+		parse_u64(value, &n) < 0)
+		return false;
+	if (f == OWN_MAX_SIZE)
+		return n >= SIZE_MIN_BYTES && n <= SIZE_MAX_BYTES && (n & (n - 1)) == 0;
+	return n <= INT_MAX;
+}
+
+void own_set(struct own *o, const struct own_values *base, const struct own_values *stands)
+{
+	o->base = *base;
+	o->stands = o->want = *stands;
+	for (unsigned f = 0; f < OWN_FILES; f++)
+		o->reason[f] = REASON_START_VALUES;
 }
 
 static void want(struct own *o, enum own_file f, const char *value, enum reason r)
 {
-	if (!*o->base[f])
+	if (!*o->base.value[f])
 		value = "";
-	snprintf(o->want[f], OWN_VALUE_LEN, "%.19s", value);
+	snprintf(o->want.value[f], OWN_VALUE_LEN, "%.19s", value);
 	o->reason[f] = r;
 }
 
@@ -42,8 +64,8 @@ static void want_below(struct own *o, enum own_file f, uint64_t v, enum reason r
 {
 	char text[24];
 
-	if (v >= number_of(f, o->base[f])) {
-		want(o, f, o->base[f], r);
+	if (v >= number_of(f, o->base.value[f])) {
+		want(o, f, o->base.value[f], r);
 		return;
 	}
 	snprintf(text, sizeof(text), "%" PRIu64, v);
@@ -109,16 +131,16 @@ void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,
 
 	want_below(o, OWN_MAX_SIZE, value_known(kb) ? kb * 1024 : VALUE_MAX, w->reason);
 	decide_ptes(o, p, w, limits->ptes_max);
-	if (w->gate_open && !strcmp(o->base[OWN_MARGIN], unbounded[OWN_MARGIN]))
+	if (w->gate_open && !strcmp(o->base.value[OWN_MARGIN], unbounded[OWN_MARGIN]))
 		want(o, OWN_MARGIN, "0", w->gate_reason);
 	else
-		want(o, OWN_MARGIN, o->base[OWN_MARGIN], w->gate_reason);
+		want(o, OWN_MARGIN, o->base.value[OWN_MARGIN], w->gate_reason);
 }
 
 bool own_differs(const struct own *o)
 {
 	for (unsigned f = 0; o->present && f < OWN_FILES; f++)
-		if (strcmp(o->want[f], o->stands[f]) != 0)
+		if (strcmp(o->want.value[f], o->stands.value[f]) != 0)
 			return true;
 	return false;
 }
@@ -127,8 +149,8 @@ bool own_differs(const struct own *o)
 static bool goes_up(const struct own *o, enum own_file f)
 {
 	if (f == OWN_MARGIN)
-		return !strcmp(o->want[f], "0") && strcmp(o->stands[f], "0") != 0;
-	return number_of(f, o->want[f]) > number_of(f, o->stands[f]);
+		return !strcmp(o->want.value[f], "0") && strcmp(o->stands.value[f], "0") != 0;
+	return number_of(f, o->want.value[f]) > number_of(f, o->stands.value[f]);
 }
 
 void own_hold_back(struct own *o)
@@ -136,7 +158,7 @@ void own_hold_back(struct own *o)
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		if (!goes_up(o, f))
 			continue;
-		memcpy(o->want[f], o->stands[f], OWN_VALUE_LEN);
+		memcpy(o->want.value[f], o->stands.value[f], OWN_VALUE_LEN);
 		o->reason[f] = REASON_RATE_LIMITED;
 	}
 }

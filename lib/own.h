@@ -17,19 +17,28 @@ enum own_file { OWN_MAX_SIZE, OWN_MAX_PTES_NONE, OWN_MARGIN, OWN_FILES };
 extern const char *const own_file_name[OWN_FILES];
 
 #define OWN_VALUE_LEN CHOICE_LEN
+/* "" = no such file, or not understood: never wanted otherwise. */
+struct own_values {
+	char value[OWN_FILES][OWN_VALUE_LEN];
+};
 
 struct own {
 	bool present; /* the group has the files, and they may be steered */
-	/* "" = no such file, or not understood: never wanted otherwise */
-	char base[OWN_FILES][OWN_VALUE_LEN];
-	char stands[OWN_FILES][OWN_VALUE_LEN]; /* as far as we know */
-	char want[OWN_FILES][OWN_VALUE_LEN];
+	struct own_values base;	  /* before mthpd */
+	struct own_values stands; /* as far as we know */
+	struct own_values want;
 	enum reason reason[OWN_FILES];
 };
 
-/* Is @value one that the file could hold? max_size: max or bytes; max_ptes_none: inherit
- * or a number; margin: inherit, auto or a number of pages. */
+/* Is @value what the file shows after it was written? Then what stands can be compared with
+ * what was written. max_size: max, or bytes in decimal, a power of two from 4096 to 1 TiB
+ * (others are rounded by the kernel); max_ptes_none: inherit or a number of pages; margin:
+ * inherit, auto or a number of pages. Numbers up to INT_MAX, without leading zeros.
+ * mm/memcg_thp.c: memory_thp_*_write. */
 bool own_value_valid(enum own_file f, const char *value);
+
+/* Starts over: what was before mthpd and what stands; nothing else is wanted. */
+void own_set(struct own *o, const struct own_values *base, const struct own_values *stands);
 
 /* What the group's policy allows; VALUE_ABSENT = it does not say. */
 struct own_limits {

@@ -11,36 +11,35 @@
 #include "cleanup.h"
 #include "trace-fields.h"
 
-static bool put_values(json_t *j, const char *key, const char v[OWN_FILES][OWN_VALUE_LEN])
+static bool put_values(json_t *j, const char *key, const struct own_values *v)
 {
 	json_t *values = json_object();
 	bool ok = values != NULL;
 
 	for (unsigned f = 0; ok && f < OWN_FILES; f++)
-		if (*v[f])
-			ok = trace_put(values, own_file_name[f], json_string(v[f]));
+		if (*v->value[f])
+			ok = trace_put(values, own_file_name[f], json_string(v->value[f]));
 	if (ok)
 		return trace_put(j, key, values);
 	json_decref(values);
 	return false;
 }
 
-static int get_values(const json_t *j, const char *key, char v[OWN_FILES][OWN_VALUE_LEN],
-	struct trace_why *why)
+static int get_values(const json_t *j, const char *key, struct own_values *v, struct trace_why *why)
 {
 	json_t *values;
 	const char *text;
 
 	if (trace_get_container(j, "own", key, JSON_OBJECT, true, &values, why) < 0)
 		return -EBADMSG;
-	memset(v, 0, OWN_FILES * OWN_VALUE_LEN);
+	memset(v, 0, sizeof(*v));
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		if (trace_get_string(values, "own", own_file_name[f], false, &text, why) < 0)
 			return -EBADMSG;
 		if (text && (strlen(text) >= OWN_VALUE_LEN || !own_value_valid(f, text)))
 			return trace_fault(why, "own: %s cannot hold %.40s", own_file_name[f], text);
 		if (text)
-			memcpy(v[f], text, strlen(text) + 1);
+			memcpy(v->value[f], text, strlen(text) + 1);
 	}
 	return 0;
 }
@@ -49,8 +48,8 @@ json_t *trace_own_json(const struct own *o)
 {
 	json_t *j = json_object();
 
-	if (put_values(j, "base", o->base) && put_values(j, "stands", o->stands) &&
-		put_values(j, "want", o->want))
+	if (put_values(j, "base", &o->base) && put_values(j, "stands", &o->stands) &&
+		(!own_differs(o) || put_values(j, "want", &o->want)))
 		return j;
 	json_decref(j);
 	return NULL;
@@ -60,8 +59,11 @@ int trace_own_get(const json_t *j, struct own *o, struct trace_why *why)
 {
 	struct own got = *o;
 
-	if (get_values(j, "base", got.base, why) < 0 || get_values(j, "stands", got.stands, why) < 0 ||
-		get_values(j, "want", got.want, why) < 0)
+	if (get_values(j, "base", &got.base, why) < 0 || get_values(j, "stands", &got.stands, why) < 0)
+		return -EBADMSG;
+	/* Left out where it is what stands. */
+	got.want = got.stands;
+	if (json_object_get(j, "want") && get_values(j, "want", &got.want, why) < 0)
 		return -EBADMSG;
 	*o = got;
 	return 0;

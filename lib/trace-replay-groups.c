@@ -124,11 +124,11 @@ static void set_own(const struct replay *r, struct loop_group *g, const struct t
 {
 	if (!in->has_own)
 		return;
-	if (!*g->own.base[OWN_MAX_SIZE])
-		loop_group_own(r->loop, g, in->own.base, in->own.stands);
-	memcpy(g->own.base, in->own.base, sizeof(g->own.base));
+	if (!*g->own.base.value[OWN_MAX_SIZE])
+		loop_group_own(r->loop, g, &in->own.base, &in->own.stands);
+	g->own.base = in->own.base;
 	if (!r->override)
-		memcpy(g->own.stands, in->own.stands, sizeof(g->own.stands));
+		g->own.stands = in->own.stands;
 }
 
 int replay_add_groups(struct replay *r, bool late)

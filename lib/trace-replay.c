@@ -108,11 +108,11 @@ static bool apply_own(struct replay *r, struct loop_group *g)
 	for (unsigned f = 0; f < OWN_FILES && own_differs(&g->own); f++) {
 		struct loop_want w = { .reason = g->own.reason[f], .cause = g };
 
-		if (!strcmp(g->own.want[f], g->own.stands[f]))
+		if (!strcmp(g->own.want.value[f], g->own.stands.value[f]))
 			continue;
 		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
-		memcpy(w.value, g->own.want[f], CHOICE_LEN);
-		any |= change(r, &w, g->own.stands[f]);
+		memcpy(w.value, g->own.want.value[f], CHOICE_LEN);
+		any |= change(r, &w, g->own.stands.value[f]);
 	}
 	return any;
 }

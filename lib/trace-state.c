@@ -84,7 +84,6 @@ static const struct trace_field controller_fields[] = {
 	C(FIELD_VALUE, gate.trial_pages, 0),
 	C(FIELD_REAL, gate.density, 0),
 	C(FIELD_VALUE, gate.density_usec, 0),
-	C(FIELD_REAL, gate.refused_per_sec, 0),
 	C(FIELD_VALUE, footprint_bytes, 0),
 };
 

@@ -43,7 +43,7 @@
 /* Of the header's "state", which follows the loop's own structures and so changes
  * more often than the lines: whoever adds, removes or redefines a member of the
  * tables in trace-state.c raises it. A plot does not need the state. */
-#define TRACE_STATE_VERSION 3
+#define TRACE_STATE_VERSION 4
 /* A longer line is a fault. */
 #define TRACE_LINE_BYTES_MAX ((size_t)4 * 1024 * 1024)
 #define TRACE_DEPTH_MAX 16

@@ -22,7 +22,7 @@
 static struct tree tree;
 static char journal[160], outside[160], cg[160];
 static int cg_fd;
-static const char *const group_start[GROUP_KNOBS] = {"65536", "100", "0"};
+static const char *const group_start[OWN_FILES] = {"65536", "100", "0"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,16 +37,16 @@ static void clean(void)
 	tree_free(&tree);
 }
 
-static void group_file(const char *group, enum group_knob k, char ret[PATH_MAX])
+static void group_file(const char *group, enum own_file k, char ret[PATH_MAX])
 {
-	snprintf(ret, PATH_MAX, "%s/%s%s%s", cg, group, *group ? "/" : "", group_knob_file[k]);
+	snprintf(ret, PATH_MAX, "%s/%s%s%s", cg, group, *group ? "/" : "", own_file_name[k]);
 }
 
 static void put_groups(void)
 {
 	char path[PATH_MAX];
 
-	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+	for (unsigned k = 0; k < OWN_FILES; k++) {
 		group_file(GROUP, k, path);
 		tree_write(path, group_start[k]);
 		/* no groups, but what paths that lead astray would reach */
@@ -63,7 +63,7 @@ static void require_groups_as_before(void)
 	char path[PATH_MAX];
 
 	for (unsigned i = 0; i < 3; i++) {
-		for (unsigned k = 0; k < GROUP_KNOBS; k++) {
+		for (unsigned k = 0; k < OWN_FILES; k++) {
 			group_file(groups[i], k, path);
 			require(!strcmp(tree_text(path), group_start[k]));
 		}
@@ -88,12 +88,12 @@ static void on_group_restored(const char *path, const char *to)
 {
 	char full[PATH_MAX];
 
-	for (unsigned k = 0; k < GROUP_KNOBS; k++) {
-		snprintf(full, sizeof(full), GROUP "/%s", group_knob_file[k]);
+	for (unsigned k = 0; k < OWN_FILES; k++) {
+		snprintf(full, sizeof(full), GROUP "/%s", own_file_name[k]);
 		if (strcmp(path, full))
 			continue;
 		group_file(GROUP, k, full);
-		require(group_value_valid(k, to) && !strcmp(tree_text(full), to));
+		require(own_value_valid(k, to) && !strcmp(tree_text(full), to));
 		tree_write(full, group_start[k]);
 		return;
 	}

@@ -184,7 +184,7 @@ static inline int teardown(void **state)
 }
 
 static inline enum actuator_result apply(
-	struct world *w, const char *group, enum group_knob k, const char *value)
+	struct world *w, const char *group, enum own_file k, const char *value)
 {
 	return group_actuator_apply(w->a, group, id_of(w, group), k, value, NULL);
 }

@@ -2,16 +2,16 @@
 /* The group actuator on a fake cgroup2 tree: values, refusals, other people. */
 #include "group_world.h"
 
-static void assert_values(const struct group_values *v, const char *size, const char *ptes,
+static void assert_values(const struct own_values *v, const char *size, const char *ptes,
 	const char *margin)
 {
-	assert_string_equal(v->value[GROUP_MAX_SIZE], size);
-	assert_string_equal(v->value[GROUP_MAX_PTES_NONE], ptes);
-	assert_string_equal(v->value[GROUP_MARGIN], margin);
+	assert_string_equal(v->value[OWN_MAX_SIZE], size);
+	assert_string_equal(v->value[OWN_MAX_PTES_NONE], ptes);
+	assert_string_equal(v->value[OWN_MARGIN], margin);
 }
 
-static void look(struct world *w, const char *group, struct group_values *now,
-	struct group_values *base)
+static void look(struct world *w, const char *group, struct own_values *now,
+	struct own_values *base)
 {
 	assert_int_equal(group_actuator_look(w->a, group, id_of(w, group), now, base), 0);
 }
@@ -37,7 +37,7 @@ static void set_rules(struct world *w, const char *first)
 static void test_look_at_an_untouched_group(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	look(w, WEB, &now, &base);
 	assert_values(&now, "max", "inherit", "inherit");
@@ -56,7 +56,7 @@ static void test_look_at_an_untouched_group(void **state)
 static void test_look_where_files_are_missing(void **state)
 {
 	struct world *w = *state;
-	struct group_values now = {.value = {"untouched"}}, base = now;
+	struct own_values now = {.value = {"untouched"}}, base = now;
 	uint64_t id = id_of(w, WEB);
 
 	unlink_file(w, WEB, PTES_NONE);
@@ -64,7 +64,7 @@ static void test_look_where_files_are_missing(void **state)
 	look(w, WEB, &now, &base);
 	assert_values(&now, "", "", "inherit");
 	assert_values(&base, "", "", "inherit");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
 	unlink_file(w, WEB, MARGIN);
 	assert_int_equal(group_actuator_look(w->a, WEB, id, &now, &base), -ENOENT);
 	assert_values(&now, "", "", "inherit");
@@ -74,7 +74,7 @@ static void test_look_where_files_are_missing(void **state)
 static void test_look_at_a_group_that_is_gone(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 	uint64_t web = id_of(w, WEB), db = id_of(w, DB);
 
 	group_create_anew(w, WEB);
@@ -91,13 +91,13 @@ static void test_texts_that_are_not_understood(void **state)
 		"Max\n", "065536\n", "18446744073709551616\n", "inherit\n",
 		"99999999999999999999999999999999999999999999999999999999999999999999\n"};
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	for (size_t i = 0; i < LEN(texts); i++) {
 		put(w, WEB, MAX_SIZE, texts[i]);
 		look(w, WEB, &now, &base);
 		assert_values(&now, "", "inherit", "inherit");
-		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
 		assert_string_equal(text_of(w, WEB, MAX_SIZE), texts[i]);
 	}
 	put(w, WEB, MARGIN, "max\n");
@@ -111,13 +111,13 @@ static void test_texts_that_are_not_understood(void **state)
 static void test_look_that_fails(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	set_rules(w, "*/" MARGIN " read EIO\n");
 	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), -EIO);
 	set_rules(w, "*/web.service open EMFILE\n");
 	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), -EMFILE);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
 	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": cannot write \"0\": Too many"));
 }
 
@@ -126,23 +126,23 @@ static void test_look_that_fails(void **state)
 static void test_write_and_write_back(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
-	char old[GROUP_VALUE_LEN] = "";
+	struct own_values now, base;
+	char old[OWN_VALUE_LEN] = "";
 
-	assert_int_equal(group_actuator_apply(w->a, WEB, id_of(w, WEB), GROUP_MAX_SIZE, "65536", old),
+	assert_int_equal(group_actuator_apply(w->a, WEB, id_of(w, WEB), OWN_MAX_SIZE, "65536", old),
 		ACTUATOR_WRITTEN);
 	assert_string_equal(old, "max");
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
 	assert_string_equal(text_of(w, DB, MAX_SIZE), "max\n");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	look(w, WEB, &now, &base);
 	assert_values(&now, "65536", "inherit", "0");
 	assert_values(&base, "max", "inherit", "inherit");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "max", "inherit", "inherit");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "max"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "inherit"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "max"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "inherit"), ACTUATOR_WRITTEN);
 	assert_null(strstr(tree_text(w->journal), "groups"));
 	assert_int_equal(counts(w).writes, 5);
 	assert_int_equal(counts(w).write_errors + counts(w).foreign_changes, 0);
@@ -152,39 +152,39 @@ static void test_what_stands_is_not_written(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "max"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "max"), ACTUATOR_SAME);
 	assert_false(has_journal(w));
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_SAME);
 	assert_int_equal(logged(w, "write", "/" MAX_SIZE), 1);
 }
 
 struct value_case {
-	enum group_knob k;
+	enum own_file k;
 	const char *value;
 };
 
 static void test_values_that_no_file_shows(void **state)
 {
 	static const struct value_case good[] = {
-		{GROUP_MAX_SIZE, "4096"}, {GROUP_MAX_SIZE, "1099511627776"},
-		{GROUP_MAX_PTES_NONE, "511"}, {GROUP_MAX_PTES_NONE, "0"}, {GROUP_MARGIN, "auto"},
-		{GROUP_MARGIN, "2147483647"},
+		{OWN_MAX_SIZE, "4096"}, {OWN_MAX_SIZE, "1099511627776"},
+		{OWN_MAX_PTES_NONE, "511"}, {OWN_MAX_PTES_NONE, "0"}, {OWN_MARGIN, "auto"},
+		{OWN_MARGIN, "2147483647"},
 	};
 	static const struct value_case bad[] = {
-		{GROUP_MAX_SIZE, "64K"}, {GROUP_MAX_SIZE, "100000"}, {GROUP_MAX_SIZE, "0"},
-		{GROUP_MAX_SIZE, "2048"}, {GROUP_MAX_SIZE, "2199023255552"}, {GROUP_MAX_SIZE, ""},
-		{GROUP_MAX_SIZE, "inherit"}, {GROUP_MAX_SIZE, "auto"}, {GROUP_MAX_SIZE, "max\n"},
-		{GROUP_MAX_PTES_NONE, "-1"}, {GROUP_MAX_PTES_NONE, "max"},
-		{GROUP_MAX_PTES_NONE, "auto"}, {GROUP_MARGIN, "2147483648"}, {GROUP_MARGIN, "00"},
-		{GROUP_MARGIN, "1 "}, {GROUP_MARGIN, "11111111111111111111111111"},
+		{OWN_MAX_SIZE, "64K"}, {OWN_MAX_SIZE, "100000"}, {OWN_MAX_SIZE, "0"},
+		{OWN_MAX_SIZE, "2048"}, {OWN_MAX_SIZE, "2199023255552"}, {OWN_MAX_SIZE, ""},
+		{OWN_MAX_SIZE, "inherit"}, {OWN_MAX_SIZE, "auto"}, {OWN_MAX_SIZE, "max\n"},
+		{OWN_MAX_PTES_NONE, "-1"}, {OWN_MAX_PTES_NONE, "max"},
+		{OWN_MAX_PTES_NONE, "auto"}, {OWN_MARGIN, "2147483648"}, {OWN_MARGIN, "00"},
+		{OWN_MARGIN, "1 "}, {OWN_MARGIN, "11111111111111111111111111"},
 	};
 	struct world *w = *state;
 
 	for (size_t i = 0; i < LEN(good); i++)
 		assert_int_equal(apply(w, WEB, good[i].k, good[i].value), ACTUATOR_WRITTEN);
 	for (size_t i = 0; i < LEN(bad); i++) {
-		assert_false(group_value_valid(bad[i].k, bad[i].value));
+		assert_false(own_value_valid(bad[i].k, bad[i].value));
 		assert_int_equal(apply(w, WEB, bad[i].k, bad[i].value), ACTUATOR_REFUSED);
 	}
 	assert_int_equal(logged(w, "write", "/memory.thp."), LEN(good));
@@ -202,7 +202,7 @@ static void test_paths_that_are_none(void **state)
 
 	for (size_t i = 0; i < LEN(paths); i++) {
 		assert_false(group_path_valid(paths[i]));
-		assert_int_equal(group_actuator_apply(w->a, paths[i], id, GROUP_MARGIN, "0", NULL),
+		assert_int_equal(group_actuator_apply(w->a, paths[i], id, OWN_MARGIN, "0", NULL),
 			ACTUATOR_REFUSED);
 	}
 	memset(longest, 'a', sizeof(longest));
@@ -213,7 +213,7 @@ static void test_paths_that_are_none(void **state)
 	longest[PATH_MAX - 1] = '\0';
 	assert_true(group_path_valid(longest));
 	assert_int_equal(
-		group_actuator_apply(w->a, longest, id, GROUP_MARGIN, "0", NULL), ACTUATOR_GONE);
+		group_actuator_apply(w->a, longest, id, OWN_MARGIN, "0", NULL), ACTUATOR_GONE);
 	longest[200] = 'a';
 	assert_false(group_path_valid(longest)); /* a component beyond NAME_MAX */
 	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
@@ -230,19 +230,19 @@ static void test_links_are_not_followed(void **state)
 	group_path_of(w, "link", NULL, link);
 	assert_int_equal(symlink(target, link), 0);
 	assert_int_equal(group_actuator_apply(
-				 w->a, "link/web.service", id_of(w, WEB), GROUP_MARGIN, "0", NULL),
+				 w->a, "link/web.service", id_of(w, WEB), OWN_MARGIN, "0", NULL),
 		ACTUATOR_GONE);
 	group_path_of(w, "system.slice/link", NULL, link);
 	group_path_of(w, WEB, NULL, target);
 	assert_int_equal(symlink(target, link), 0);
 	assert_int_equal(group_actuator_apply(
-				 w->a, "system.slice/link", id_of(w, WEB), GROUP_MARGIN, "0", NULL),
+				 w->a, "system.slice/link", id_of(w, WEB), OWN_MARGIN, "0", NULL),
 		ACTUATOR_GONE);
 	unlink_file(w, WEB, MARGIN);
 	group_path_of(w, WEB, MARGIN, link);
 	group_path_of(w, DB, MARGIN, target);
 	assert_int_equal(symlink(target, link), 0);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
 	assert_string_equal(text_of(w, DB, MARGIN), "inherit\n");
 }
 
@@ -254,23 +254,23 @@ static void test_refused_once_and_for_all_groups(void **state)
 	char value[16];
 
 	set_rules(w, "*/" PTES_NONE " write EINVAL\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_string_equal(w->last_warning, WEB "/" PTES_NONE ": the kernel refuses \"511\": "
 					     "not tried again in any group");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, DB, GROUP_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "write", "/" PTES_NONE), 1);
 	assert_int_equal(w->warnings, 1);
 	assert_null(strstr(tree_text(w->journal), "groups"));
 	for (int i = 0; i < 15; i++) {
 		snprintf(value, sizeof(value), "%d", i);
-		assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, value), ACTUATOR_REFUSED);
+		assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, value), ACTUATOR_REFUSED);
 	}
 	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "100"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "100"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
 	set_rules(w, "");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 }
 
 static void test_read_only_tree(void **state)
@@ -278,42 +278,42 @@ static void test_read_only_tree(void **state)
 	struct world *w = *state;
 
 	set_rules(w, "*/memory.thp.* open-write EROFS\n");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_READONLY);
-	assert_int_equal(apply(w, DB, GROUP_MARGIN, "0"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
 	assert_int_equal(w->warnings, 1);
 	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": Read-only file system"));
 	assert_false(has_journal(w));
 	set_rules(w, "");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* open-write EACCES\n");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "1"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
 	assert_int_equal(w->warnings, 2);
 	/* refused by the write itself */
 	set_rules(w, "*/memory.thp.* write EPERM\n");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "1"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
 	assert_string_equal(text_of(w, WEB, MARGIN), "0\n");
 	set_rules(w, "");
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_SAME);
 	assert_int_equal(counts(w).foreign_changes, 0);
 }
 
 static void test_failed_write_leaves_no_trace(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* write EIO times 2\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
 	assert_int_equal(w->warnings, 1);
 	assert_int_equal(counts(w).write_errors, 2);
 	assert_null(strstr(tree_text(w->journal), DB));
 	look(w, WEB, &now, &base);
 	assert_values(&base, "max", "inherit", "inherit");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* write short 2\n");
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
 	assert_int_equal(w->warnings, 2);
 }
 
@@ -322,16 +322,16 @@ static void test_dry_run(void **state)
 	struct world *w = *state;
 
 	group_actuator_set_dry_run(w->a, true);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_DRY);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "max"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_DRY);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "max"), ACTUATOR_SAME);
 	assert_false(has_journal(w));
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
 	group_actuator_set_dry_run(w->a, false);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_actuator_set_dry_run(w->a, true);
 	group_actuator_set_reassert(w->a, true);
 	put(w, WEB, MAX_SIZE, "16384\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
 	group_actuator_audit(w->a);
 	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "16384\n");
@@ -343,18 +343,18 @@ static void test_dry_run(void **state)
 static void test_foreign_value_is_adopted(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	put(w, WEB, MAX_SIZE, "131072\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
 	assert_string_equal(w->foreign_text, WEB "/" MAX_SIZE " 65536->131072");
 	assert_int_equal(w->adopted, 1);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "131072", "inherit", "inherit");
 	assert_null(strstr(tree_text(w->journal), "groups"));
 	/* it is where we start from now */
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "131072\n");
 }
@@ -362,15 +362,15 @@ static void test_foreign_value_is_adopted(void **state)
 static void test_files_that_we_never_wrote_are_free(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	put(w, WEB, MARGIN, "7\n");
 	put(w, DB, MAX_SIZE, "16384\n");
 	group_actuator_audit(w->a);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "max", "inherit", "7");
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_int_equal(counts(w).foreign_changes, 0);
 }
 
@@ -379,22 +379,22 @@ static void test_reassert_three_times_then_yield(void **state)
 	struct world *w = *state;
 
 	group_actuator_set_reassert(w->a, true);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	for (unsigned i = 0; i < ACTUATOR_REASSERT_MAX; i++) {
 		put(w, WEB, MAX_SIZE, "max\n");
-		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 		assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
 	}
 	assert_int_equal(w->adopted, 0);
 	assert_null(group_actuator_conflict(w->a, 0));
 	put(w, WEB, MAX_SIZE, "131072\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
 	assert_int_equal(w->adopted, 1);
 	assert_string_equal(w->last_warning, WEB "/" MAX_SIZE
 		": expected \"65536\", found \"131072\": left to others until the next reload");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "131072"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "131072"), ACTUATOR_SAME);
 	group_actuator_audit(w->a);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "131072\n");
 	assert_int_equal(w->foreign, ACTUATOR_REASSERT_MAX + 1);
@@ -402,11 +402,11 @@ static void test_reassert_three_times_then_yield(void **state)
 	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
 	assert_null(group_actuator_conflict(w->a, 1));
 	/* only this file of this group */
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	group_actuator_forget_conflicts(w->a);
 	assert_null(group_actuator_conflict(w->a, 0));
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 }
 
 static void test_adopting_too_often_yields_as_well(void **state)
@@ -414,16 +414,16 @@ static void test_adopting_too_often_yields_as_well(void **state)
 	struct world *w = *state;
 
 	for (unsigned i = 0; i <= ACTUATOR_REASSERT_MAX; i++) {
-		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 		put(w, WEB, MAX_SIZE, "131072\n");
 		group_actuator_audit(w->a);
 	}
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
 	assert_int_equal(w->adopted, ACTUATOR_REASSERT_MAX + 1);
 	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
 	/* a group of the same name is not in that fight */
 	group_create_anew(w, WEB);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_actuator_audit(w->a);
 	assert_null(group_actuator_conflict(w->a, 0));
 }
@@ -433,11 +433,11 @@ static void test_they_want_what_we_want(void **state)
 	struct world *w = *state;
 
 	group_actuator_set_reassert(w->a, true);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	put(w, WEB, MAX_SIZE, "32768\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
 	assert_int_equal(w->adopted, 1);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "32768"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_SAME);
 	/* the value is theirs: giving the group back leaves it */
 	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "32768\n");
@@ -449,9 +449,9 @@ static void test_audit_reasserts_and_adopts(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
 	tree_write(w->log, "");
 	group_actuator_audit(w->a);
 	assert_int_equal(logged(w, "open-write", "") + w->foreign, 0);
@@ -480,8 +480,8 @@ static void test_audit_forgets_groups_that_are_gone(void **state)
 	const char *path;
 	uint64_t id;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_create_anew(w, WEB);
 	group_remove(w, DB);
 	group_actuator_audit(w->a);
@@ -494,9 +494,9 @@ static void test_audit_forgets_groups_that_are_gone(void **state)
 static void test_audit_where_reading_fails(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/" MAX_SIZE " read EIO\n");
 	group_actuator_audit(w->a);
 	set_rules(w, "*/web.service open EMFILE\n*/web.service/" MAX_SIZE " open EMFILE\n");
@@ -517,10 +517,10 @@ static void test_give_back(void **state)
 	const char *path;
 
 	put(w, WEB, MAX_SIZE, "1048576\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	assert_true(group_actuator_written(w->a, 1, &path, &id));
 	assert_false(group_actuator_written(w->a, 2, &path, &id));
 	group_actuator_set_reassert(w->a, true);
@@ -544,8 +544,8 @@ static void test_give_back_that_fails(void **state)
 	struct world *w = *state;
 	uint64_t web = id_of(w, WEB);
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/" MAX_SIZE " open-write EROFS\n");
 	assert_int_equal(group_actuator_give_back(w->a, WEB, web), -EACCES);
 	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
@@ -580,12 +580,12 @@ static void go_before(const char *path)
 
 static void each_call(struct world *w, unsigned call, uint64_t id)
 {
-	struct group_values now, base;
+	struct own_values now, base;
 
 	switch (call) {
 	case 0:
 		assert_int_not_equal(
-			group_actuator_apply(w->a, WEB, id, GROUP_MAX_SIZE, "32768", NULL),
+			group_actuator_apply(w->a, WEB, id, OWN_MAX_SIZE, "32768", NULL),
 			ACTUATOR_REFUSED);
 		break;
 	case 1:
@@ -615,8 +615,8 @@ static bool goes_at(struct world *w, unsigned call, unsigned n, bool anew)
 
 	group_create_anew(w, WEB);
 	id = id_of(w, WEB);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	ops_left = n;
 	ops_world = w;
 	ops_anew = anew;
@@ -654,7 +654,7 @@ static void test_the_group_goes_at_every_point(void **state)
 static uint64_t looked_at;
 static void remove_and_look(struct world *w)
 {
-	struct group_values now, base;
+	struct own_values now, base;
 
 	group_remove(w, WEB);
 	assert_int_equal(group_actuator_look(w->a, WEB, looked_at, &now, &base), -ESTALE);
@@ -670,7 +670,7 @@ static void test_the_group_goes_while_it_is_told(void **state)
 
 		group_actuator_set_reassert(w->a, i & 1);
 		looked_at = id_of(w, WEB);
-		assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 		if (crash) { /* told by the settling of the journal */
 			stop(w);
 			start(w);
@@ -682,7 +682,7 @@ static void test_the_group_goes_while_it_is_told(void **state)
 		else
 			assert_int_not_equal(
 				group_actuator_apply(
-					w->a, WEB, looked_at, GROUP_MAX_SIZE, "32768", NULL),
+					w->a, WEB, looked_at, OWN_MAX_SIZE, "32768", NULL),
 				ACTUATOR_REFUSED);
 		w->when_foreign = NULL;
 		assert_null(groups_find(baseline_groups(w->baseline), looked_at));
@@ -696,14 +696,14 @@ static void test_the_group_goes_while_it_is_told(void **state)
 static void test_no_such_device(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	set_rules(w, "*/" MAX_SIZE " write ENODEV\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
 	set_rules(w, "*/" MAX_SIZE " open-write ENODEV\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
 	set_rules(w, "*/" MAX_SIZE " read ENODEV\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
 	look(w, WEB, &now, &base);
 	assert_values(&now, "", "inherit", "inherit");
 	assert_null(strstr(tree_text(w->journal), "groups"));
@@ -716,7 +716,7 @@ static void test_forget(void **state)
 	uint64_t id = id_of(w, WEB), other;
 	const char *path;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_actuator_forget(w->a, id + 12345);
 	assert_true(group_actuator_written(w->a, 0, &path, &other));
 	group_actuator_forget(w->a, id);
@@ -732,11 +732,11 @@ static void test_the_number_of_another_group(void **state)
 	struct world *w = *state;
 	char from[PATH_MAX], to[PATH_MAX];
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_path_of(w, WEB, NULL, from);
 	group_path_of(w, "other", NULL, to);
 	assert_int_equal(rename(from, to), 0);
-	assert_int_equal(apply(w, "other", GROUP_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, "other", OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	assert_null(strstr(tree_text(w->journal), WEB));
 	assert_int_equal(group_actuator_give_back(w->a, "other", id_of(w, "other")), 0);
 	assert_string_equal(text_of(w, "other", MAX_SIZE), "65536\n");

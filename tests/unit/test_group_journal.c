@@ -17,10 +17,10 @@ static void test_one_synced_journal_per_write(void **state)
 	struct world *w = *state;
 
 	n_fsyncs = 0;
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_int_equal(n_fsyncs, 2); /* the file and its directory */
 	assert_int_equal(logged(w, "open-write", "baseline.json.new"), 2);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_SAME);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_SAME);
 	group_actuator_audit(w->a);
 	assert_int_equal(n_fsyncs, 2);
 	assert_int_equal(logged(w, "open-write", "baseline.json.new"), 2);
@@ -32,9 +32,9 @@ static void test_the_text(void **state)
 	char entry[512];
 
 	put(w, WEB, MARGIN, "auto\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
 	snprintf(entry, sizeof(entry),
 		"{\"path\":\"" WEB "\",\"id\":%llu,\"files\":["
 		"{\"file\":\"" MAX_SIZE "\",\"baseline\":\"max\",\"written\":\"65536\",\"old\":null},"
@@ -50,15 +50,15 @@ static void test_no_journal_no_write(void **state)
 	struct world *w = *state;
 
 	tree_write(w->rules, "*/baseline.json.new write ENOSPC\n" CGROUP_RULE);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "open-write", "/memory.thp."), 0);
 	assert_int_equal(w->warnings, 1);
 	assert_non_null(strstr(w->last_warning, "cannot write the journal"));
 	assert_int_equal(baseline_groups(w->baseline)->n, 0);
 	/* it fails behind the write: ours stands, and the next journal knows */
 	tree_write(w->rules, "*/baseline.json.new write EIO after 1 times 1\n" CGROUP_RULE);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
 	group_actuator_audit(w->a);
 	assert_non_null(strstr(tree_text(w->journal), "\"written\":\"65536\",\"old\":null"));
@@ -68,13 +68,13 @@ static void test_no_journal_no_write(void **state)
 
 static void write_first(struct world *w)
 {
-	apply(w, WEB, GROUP_MAX_SIZE, "65536");
+	apply(w, WEB, OWN_MAX_SIZE, "65536");
 }
 
 static void write_second(struct world *w)
 {
-	apply(w, WEB, GROUP_MAX_SIZE, "65536");
-	apply(w, WEB, GROUP_MAX_SIZE, "32768");
+	apply(w, WEB, OWN_MAX_SIZE, "65536");
+	apply(w, WEB, OWN_MAX_SIZE, "32768");
 }
 
 /* Killed before the kernel's file changes: at the opening for writing, which
@@ -173,15 +173,15 @@ static void test_kill_then_restore(void **state)
 static void test_kill_then_start(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	for (size_t i = 0; i < LEN(kills); i++) {
 		killed_in(w, kills[i].step);
 		start(w);
 		assert_null(w->journal_warning);
 		assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), 0);
-		assert_string_equal(now.value[GROUP_MAX_SIZE], kills[i].stands);
-		assert_string_equal(base.value[GROUP_MAX_SIZE], "max");
+		assert_string_equal(now.value[OWN_MAX_SIZE], kills[i].stands);
+		assert_string_equal(base.value[OWN_MAX_SIZE], "max");
 		group_actuator_audit(w->a);
 		assert_int_equal(w->foreign, 0);
 		assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
@@ -194,7 +194,7 @@ static void test_kill_then_start(void **state)
 static void test_kill_then_somebody_else(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	for (size_t i = 0; i < LEN(kills); i++) {
 		killed_in(w, kills[i].step);
@@ -207,7 +207,7 @@ static void test_kill_then_somebody_else(void **state)
 		}
 		start(w);
 		assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), 0);
-		assert_string_equal(base.value[GROUP_MAX_SIZE], "131072");
+		assert_string_equal(base.value[OWN_MAX_SIZE], "131072");
 		assert_int_equal(w->foreign, i % 2 == 0);
 		assert_int_equal(w->adopted, w->foreign);
 		assert_stands(w, "131072");
@@ -223,7 +223,7 @@ static void reassertion_journaled(struct world *w)
 	put(w, WEB, MAX_SIZE, "131072\n");
 	kill_after_opens = 3;
 	shim_before = kill_at_write;
-	apply(w, WEB, GROUP_MAX_SIZE, "32768");
+	apply(w, WEB, OWN_MAX_SIZE, "32768");
 }
 
 /* Killed between the journal and the write over somebody else's value: that one
@@ -270,7 +270,7 @@ static void test_kill_then_audit(void **state)
 static void test_kill_then_re_created(void **state)
 {
 	struct world *w = *state;
-	struct group_values now, base;
+	struct own_values now, base;
 
 	for (int i = 0; i < 3; i++) {
 		killed_in(w, i == 1 ? second_journaled : write_second);
@@ -294,8 +294,8 @@ static void test_kill_then_re_created(void **state)
 	put(w, WEB, MAX_SIZE, "32768\n");
 	start(w);
 	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), 0);
-	assert_string_equal(base.value[GROUP_MAX_SIZE], "32768");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
+	assert_string_equal(base.value[OWN_MAX_SIZE], "32768");
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
 	assert_int_equal(restore(w), 0);
 	assert_stands(w, "32768");
 }
@@ -306,10 +306,10 @@ static void three_groups(struct world *w)
 {
 	group_make(w, "plain");
 	put(w, "plain", PTES_NONE, "100\n");
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, "plain", GROUP_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, "plain", OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
 }
 
 static void assert_restored(struct world *w)
@@ -333,7 +333,7 @@ static void test_restore_in_the_daemon(void **state)
 	assert_int_equal(baseline_groups(w->baseline)->n, 0);
 	assert_int_equal(restore(w), 0);
 	assert_int_equal(w->n_reports, 0);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 }
 
 static void test_restore_that_fails(void **state)
@@ -365,7 +365,7 @@ static void test_restore_where_a_file_is_missing(void **state)
 	struct world *w = *state;
 	char path[PATH_MAX];
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_path_of(w, WEB, MAX_SIZE, path);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(restore(w), 0);
@@ -377,7 +377,7 @@ static void test_restore_without_a_cgroup_tree(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	w->reports[0] = '\0';
 	assert_int_equal(baseline_restore(w->baseline, w->tree.thp_fd, -1, on_report, w), 1);
 	assert_string_equal(w->reports, "failed " WEB "/" MAX_SIZE " ->max 19\n");
@@ -394,7 +394,7 @@ static void test_restore_in_a_tree_elsewhere(void **state)
 	struct world *w = *state;
 	char to[sizeof(w->cg)];
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	stop(w);
 	put(w, "../../..", "proc/self/mountinfo", "24 1 0:21 / /mnt/groups rw - cgroup2 cgroup2 rw\n");
 	snprintf(to, sizeof(to), "%s/mnt", w->tree.root);
@@ -413,7 +413,7 @@ static void test_restore_keeps_a_hold(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_int_equal(baseline_set_hold(w->baseline, "an incident"), 0);
 	assert_non_null(strstr(tree_text(w->journal), "groups"));
 	stop(w);
@@ -445,7 +445,7 @@ static void test_order_of_restoring(void **state)
 		assert_int_equal(knob_write(w->tree.thp_fd, order[i], to), 0);
 		assert_int_equal(baseline_written_done(w->baseline, order[i], true), 0);
 	}
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
 	tree_write(w->log, "");
 	assert_int_equal(restore(w), 0);
 	text = strdup(tree_text(w->log));
@@ -468,9 +468,9 @@ static void fill(struct world *w, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "many/%u", i);
 		assert_int_equal(groups_add(t, path, (UINT64_C(1) << 40) + i, &e), 0);
-		strcpy(e->files[GROUP_MAX_SIZE].baseline, "max");
-		strcpy(e->files[GROUP_MAX_SIZE].written, "65536");
-		e->files[GROUP_MAX_SIZE].noted = true;
+		strcpy(e->files[OWN_MAX_SIZE].baseline, "max");
+		strcpy(e->files[OWN_MAX_SIZE].written, "65536");
+		e->files[OWN_MAX_SIZE].noted = true;
 	}
 }
 
@@ -479,10 +479,10 @@ static void test_so_many_groups(void **state)
 	struct world *w = *state;
 
 	fill(w, BASELINE_GROUPS_MAX - 1);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, WEB, GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, DB, GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
 	assert_int_equal(w->warnings, 1);
 	assert_string_equal(w->last_warning, DB ": the journal of start values is full (4096 groups, "
 					     "or 4 MiB of names): this group and others are not steered");
@@ -495,7 +495,7 @@ static void test_so_many_groups(void **state)
 	/* those that are gone make room at the audit */
 	group_actuator_audit(w->a);
 	assert_int_equal(baseline_groups(w->baseline)->n, 1);
-	assert_int_equal(apply(w, DB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 }
 
 static void test_names_of_such_length(void **state)
@@ -516,10 +516,10 @@ static void test_names_of_such_length(void **state)
 		snprintf(path, 20, "%019u", n);
 		path[19] = 'a';
 		r = groups_add(&t, path, n + 1, &e);
-		for (unsigned k = 0; r == 0 && k < GROUP_KNOBS; k++) {
-			memset(e->files[k].baseline, '8', GROUP_VALUE_LEN - 1);
-			memset(e->files[k].written, '8', GROUP_VALUE_LEN - 1);
-			memset(e->files[k].old, '8', GROUP_VALUE_LEN - 1);
+		for (unsigned k = 0; r == 0 && k < OWN_FILES; k++) {
+			memset(e->files[k].baseline, '8', OWN_VALUE_LEN - 1);
+			memset(e->files[k].written, '8', OWN_VALUE_LEN - 1);
+			memset(e->files[k].old, '8', OWN_VALUE_LEN - 1);
 		}
 		n += r == 0;
 	} while (r == 0);
@@ -540,13 +540,13 @@ static void test_names_that_json_cannot_hold(void **state)
 
 	group_make(w, "\xff.service");
 	group_make(w, "\xfe.service");
-	assert_int_equal(apply(w, "\xff.service", GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, "\xfe.service", GROUP_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, "\xff.service", OWN_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, "\xfe.service", OWN_MARGIN, "0"), ACTUATOR_REFUSED);
 	assert_int_equal(w->warnings, 1);
 	assert_non_null(strstr(w->last_warning, "not UTF-8"));
 	assert_string_equal(text_of(w, "\xff.service", MARGIN), "inherit\n");
 	group_make(w, "m\xc3\xbcll \"x\" \\ \t.service");
-	assert_int_equal(apply(w, "m\xc3\xbcll \"x\" \\ \t.service", GROUP_MARGIN, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, "m\xc3\xbcll \"x\" \\ \t.service", OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	stop(w);
 	assert_int_equal(command(w), 0);
 	assert_string_equal(text_of(w, "m\xc3\xbcll \"x\" \\ \t.service", MARGIN), "inherit\n");
@@ -743,7 +743,7 @@ static void test_a_journal_without_groups(void **state)
 	tree_write(w->journal, text);
 	start(w);
 	assert_null(w->journal_warning);
-	assert_int_equal(apply(w, WEB, GROUP_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	stop(w);
 	tree_write(w->journal, text);
 	assert_int_equal(command(w), 0);

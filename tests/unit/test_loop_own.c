@@ -2,7 +2,7 @@
 /* The loop where groups have files of their own: nobody decides for another. */
 #include "loop_rig.h"
 
-static const char start_values[OWN_FILES][OWN_VALUE_LEN] = { "max", "inherit", "inherit" };
+static const struct own_values start_values = { { "max", "inherit", "inherit" } };
 
 static struct memcg_sample *add_own(struct loop_rig *r, const char *path, uint64_t limit)
 {
@@ -10,7 +10,7 @@ static struct memcg_sample *add_own(struct loop_rig *r, const char *path, uint64
 
 	s->thp_scanned = s->thp_young = s->pswpin = s->pswpout = 0;
 	s->margin_anon = s->margin_swpin = s->margin_shmem = s->margin_collapse = 0;
-	loop_group_own(r->loop, r->group[r->n - 1], start_values, start_values);
+	loop_group_own(r->loop, r->group[r->n - 1], &start_values, &start_values);
 	return s;
 }
 
@@ -20,10 +20,9 @@ static unsigned apply_own(struct loop_rig *r, unsigned i)
 	struct loop_group *g = r->group[i];
 	unsigned n = 0;
 
-	for (unsigned f = 0; f < OWN_FILES; f++) {
-		n += strcmp(g->own.want[f], g->own.stands[f]) != 0;
-		memcpy(g->own.stands[f], g->own.want[f], OWN_VALUE_LEN);
-	}
+	for (unsigned f = 0; f < OWN_FILES; f++)
+		n += strcmp(g->own.want.value[f], g->own.stands.value[f]) != 0;
+	g->own.stands = g->own.want;
 	if (n)
 		loop_group_applied(r->loop, g, r->now_usec);
 	return n;
@@ -40,7 +39,7 @@ static unsigned tick(struct loop_rig *r)
 
 static const char *stands(const struct loop_rig *r, unsigned i, enum own_file f)
 {
-	return r->group[i]->own.stands[f];
+	return r->group[i]->own.stands.value[f];
 }
 
 /* A second at the limit with every page of the large folios in use. */

@@ -14,17 +14,17 @@ static struct own own_of(const char *size, const char *ptes, const char *margin)
 	const char *const v[OWN_FILES] = { size, ptes, margin };
 
 	for (unsigned f = 0; f < OWN_FILES; f++) {
-		snprintf(o.base[f], sizeof(o.base[f]), "%s", v[f]);
-		memcpy(o.stands[f], o.base[f], sizeof(o.base[f]));
+		snprintf(o.base.value[f], sizeof(o.base.value[f]), "%s", v[f]);
+		memcpy(o.stands.value[f], o.base.value[f], sizeof(o.base.value[f]));
 	}
 	return o;
 }
 
 static void expect_wants(const struct own *o, const char *size, const char *ptes, const char *margin)
 {
-	assert_string_equal(o->want[OWN_MAX_SIZE], size);
-	assert_string_equal(o->want[OWN_MAX_PTES_NONE], ptes);
-	assert_string_equal(o->want[OWN_MARGIN], margin);
+	assert_string_equal(o->want.value[OWN_MAX_SIZE], size);
+	assert_string_equal(o->want.value[OWN_MAX_PTES_NONE], ptes);
+	assert_string_equal(o->want.value[OWN_MARGIN], margin);
 }
 
 static void test_values(void **state)
@@ -110,7 +110,7 @@ static void test_hold_back(void **state)
 	struct ctl_wish w = { .rung = plan_top(&p), .gate_open = true, .ptes = CTL_PTES_FULL };
 
 	(void)state;
-	memcpy(o.stands[OWN_MAX_SIZE], "4096", 5);
+	memcpy(o.stands.value[OWN_MAX_SIZE], "4096", 5);
 	own_decide(&o, &p, &w, &none);
 	own_hold_back(&o);
 	/* What goes up waits, what goes down does not. */
