@@ -52,7 +52,7 @@ def check(condition, message, *values):
 
 def equal(found, expected, what):
     if found != expected:
-        raise Failure("%s: found %r, expected %r" % (what, found, expected))
+        raise Failure("%s: found %.400r, expected %.400r" % (what, found, expected))
 
 
 def wait(condition, what, timeout=DEADLINE):

@@ -18,6 +18,8 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
 import faketree  # noqa: E402
+import harness  # noqa: E402
+from harness import Failure, check, equal  # noqa: E402,F401
 from dbus import Bus, Stub  # noqa: E402
 
 MIB = 1 << 20
@@ -61,33 +63,12 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Config
 """
 
 
-class Failure(AssertionError):
-    pass
-
-
 class Missing(Exception):
     """A tool is not installed: the test was not run, and that is said."""
 
 
-def check(condition, message, *values):
-    if not condition:
-        raise Failure(message % values if values else message)
-
-
-def equal(found, expected, what):
-    if found != expected:
-        raise Failure("%s: found %.400r, expected %.400r" % (what, found, expected))
-
-
 def wait(condition, what, timeout=DEADLINE):
-    end = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise Failure("waited %.0f s in vain until %s" % (timeout, what))
-        time.sleep(0.03)
+    return harness.wait(condition, what, timeout)
 
 
 def tool(name):
