@@ -263,6 +263,36 @@ static inline void killed_in(struct world *w, void (*step)(struct world *w))
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+static inline void assert_values(const struct own_values *v, const char *size, const char *ptes,
+	const char *margin)
+{
+	assert_string_equal(v->value[OWN_MAX_SIZE], size);
+	assert_string_equal(v->value[OWN_MAX_PTES_NONE], ptes);
+	assert_string_equal(v->value[OWN_MARGIN], margin);
+}
+
+static inline void look(struct world *w, const char *group, struct own_values *now,
+	struct own_values *base)
+{
+	assert_int_equal(group_actuator_look(w->a, group, id_of(w, group), now, base), 0);
+}
+
+static inline void set_rules(struct world *w, const char *first)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s%s", first, CGROUP_RULE);
+	tree_write(w->rules, text);
+}
+
+static inline void assert_stands(struct world *w, const char *value)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s\n", value);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), text);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif
