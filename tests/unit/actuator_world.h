@@ -19,6 +19,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "notices.h"
+
 #include "actuator.h"
 #include "../fixtures/thp-tree.h"
 
@@ -30,37 +32,18 @@ struct world {
 	struct tree tree;
 	struct baseline *baseline;
 	struct actuator *actuator;
-	unsigned warnings, foreign, adopted;
-	char last_warning[512], foreign_text[256];
+	struct notices said;
 	char rules[128], log[128];
 };
 
-static inline void on_warn(const char *message, void *userdata)
-{
-	struct world *w = userdata;
-
-	w->warnings++;
-	snprintf(w->last_warning, sizeof(w->last_warning), "%s", message);
-}
-
-static inline void on_foreign(
-	const char *path, const char *expected, const char *found, bool adopted, void *userdata)
-{
-	struct world *w = userdata;
-
-	w->foreign++;
-	w->adopted += adopted;
-	snprintf(w->foreign_text, sizeof(w->foreign_text), "%s %s->%s", path, expected, found);
-}
-
 static inline void start(struct world *w)
 {
-	static const struct actuator_ops ops = {.warn = on_warn, .foreign = on_foreign};
+	static const struct actuator_ops ops = {.warn = note_warning, .foreign = note_foreign};
 	const char *warning = NULL;
 
 	assert_int_equal(baseline_open(w->tree.run, w->tree.root, &w->baseline, &warning), 0);
 	assert_null(warning);
-	assert_int_equal(actuator_new(w->tree.thp_fd, w->baseline, &ops, w, &w->actuator), 0);
+	assert_int_equal(actuator_new(w->tree.thp_fd, w->baseline, &ops, &w->said, &w->actuator), 0);
 }
 
 static inline void stop(struct world *w)

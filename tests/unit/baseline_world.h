@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "notices.h"
+
 #include "baseline.h"
 #include "../fixtures/thp-tree.h"
 
@@ -36,8 +38,7 @@ struct world {
 	struct baseline *b;
 	const char *warning;
 	char rules[128], log[128], journal[128];
-	char reports[2048]; /* "outcome path from->to errno\n" per call */
-	unsigned n_reports;
+	struct notices said;
 };
 
 static inline int start(struct world *w)
@@ -81,31 +82,18 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-static inline void on_report(const char *path, const char *outcome, const char *from,
-	const char *to, int error, void *userdata)
-{
-	struct world *w = userdata;
-	size_t used = strlen(w->reports);
-
-	w->n_reports++;
-	snprintf(w->reports + used, sizeof(w->reports) - used, "%s %s %s->%s %d\n", outcome, path,
-		from, to, error);
-}
-
 static inline int restore(struct world *w)
 {
-	w->reports[0] = '\0';
-	w->n_reports = 0;
-	return baseline_restore(w->b, w->tree.thp_fd, -1, on_report, w);
+	forget_reports(&w->said);
+	return baseline_restore(w->b, w->tree.thp_fd, -1, note_report, &w->said);
 }
 
 static inline int command(struct world *w, bool only_if_wanted)
 {
-	w->reports[0] = '\0';
-	w->n_reports = 0;
+	forget_reports(&w->said);
 	w->warning = NULL;
 	return baseline_restore_command(
-		w->tree.run, w->tree.root, only_if_wanted, on_report, w, &w->warning);
+		w->tree.run, w->tree.root, only_if_wanted, note_report, &w->said, &w->warning);
 }
 
 static inline bool note(struct world *w, const char *path, const char *value)

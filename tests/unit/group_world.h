@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "notices.h"
+
 #include "baseline-groups.h"
 #include "group-actuator.h"
 #include "../fixtures/thp-tree.h"
@@ -38,10 +40,8 @@ struct world {
 	struct baseline *baseline;
 	struct group_actuator *a;
 	const char *journal_warning;
-	unsigned warnings, foreign, adopted, n_reports;
-	char last_warning[GROUP_FILE_PATH_MAX + 256], foreign_text[GROUP_FILE_PATH_MAX + 64];
+	struct notices said;
 	void (*when_foreign)(struct world *w);
-	char reports[8192]; /* "outcome path from->to errno\n" per call */
 };
 
 /* ---- groups ------------------------------------------------------------- */
@@ -110,10 +110,7 @@ static inline void group_create_anew(const struct world *w, const char *group)
 
 static inline void on_warn(const char *message, void *userdata)
 {
-	struct world *w = userdata;
-
-	w->warnings++;
-	snprintf(w->last_warning, sizeof(w->last_warning), "%s", message);
+	note_warning(message, &((struct world *)userdata)->said);
 }
 
 static inline void on_foreign(
@@ -121,9 +118,7 @@ static inline void on_foreign(
 {
 	struct world *w = userdata;
 
-	w->foreign++;
-	w->adopted += adopted;
-	snprintf(w->foreign_text, sizeof(w->foreign_text), "%s %s->%s", path, expected, found);
+	note_foreign(path, expected, found, adopted, &w->said);
 	if (w->when_foreign)
 		w->when_foreign(w);
 }
@@ -212,32 +207,19 @@ static inline unsigned logged(struct world *w, const char *op, const char *what)
 	return n;
 }
 
-static inline void on_report(const char *path, const char *outcome, const char *from,
-	const char *to, int error, void *userdata)
-{
-	struct world *w = userdata;
-	size_t used = strlen(w->reports);
-
-	w->n_reports++;
-	snprintf(w->reports + used, sizeof(w->reports) - used, "%s %s %s->%s %d\n", outcome, path,
-		from, to, error);
-}
-
 static inline int restore(struct world *w)
 {
-	w->reports[0] = '\0';
-	w->n_reports = 0;
-	return baseline_restore(w->baseline, w->tree.thp_fd, w->cg_fd, on_report, w);
+	forget_reports(&w->said);
+	return baseline_restore(w->baseline, w->tree.thp_fd, w->cg_fd, note_report, &w->said);
 }
 
 /* mthpd --restore, as ExecStopPost runs it; no daemon holds the lock. */
 static inline int command(struct world *w)
 {
-	w->reports[0] = '\0';
-	w->n_reports = 0;
+	forget_reports(&w->said);
 	w->journal_warning = NULL;
 	return baseline_restore_command(
-		w->tree.run, w->tree.root, false, on_report, w, &w->journal_warning);
+		w->tree.run, w->tree.root, false, note_report, &w->said, &w->journal_warning);
 }
 
 static inline bool has_journal(struct world *w)

@@ -15,7 +15,7 @@ static void test_equal_is_not_written(void **state)
 		assert_int_equal(actuator_audit(w->actuator, "enabled"), ACTUATOR_SAME);
 	}
 	assert_true(untouched(w));
-	assert_int_equal(w->warnings, 0);
+	assert_int_equal(w->said.warnings, 0);
 	assert_int_equal(counts(w).writes, 0);
 }
 
@@ -70,9 +70,9 @@ static void test_unlisted_token(void **state)
 	tree_put(&w->tree, "defrag", "always [madvise] never\n");
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(apply(w, "defrag", "defer+madvise"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, "defrag"));
-	assert_non_null(strstr(w->last_warning, "defer+madvise"));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, "defrag"));
+	assert_non_null(strstr(w->said.last_warning, "defer+madvise"));
 	assert_true(untouched(w));
 	assert_false(actuator_accepts(w->actuator, "defrag", "defer+madvise"));
 	assert_true(actuator_accepts(w->actuator, "defrag", "never"));
@@ -89,7 +89,7 @@ static void test_einval_once(void **state)
 		assert_int_equal(apply(w, "defrag", "defer"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "open-write", "/defrag"), 1);
 	assert_int_equal(logged(w, "write", "/defrag\tdefer\tEINVAL"), 1);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_int_equal(counts(w).write_errors, 1);
 	assert_int_equal(counts(w).writes, 0);
 	assert_false(actuator_accepts(w->actuator, "defrag", "defer"));
@@ -112,7 +112,7 @@ static void test_einval_for_every_number(void **state)
 		assert_int_equal(apply(w, PTES, value), ACTUATOR_REFUSED);
 	}
 	assert_true(logged(w, "write", "max_ptes_none\t") == 8);
-	assert_int_equal(w->warnings, 8);
+	assert_int_equal(w->said.warnings, 8);
 }
 
 /* B06: EROFS is one attempt, one warning, and observing from then on. */
@@ -126,10 +126,10 @@ static void check_denied(struct world *w, const char *rule, bool hint)
 	}
 	assert_true(actuator_read_only(w->actuator));
 	assert_int_equal(logged(w, "open-write", "transparent_hugepage"), 1);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_int_equal(counts(w).write_errors, 1);
 	assert_int_equal(hint,
-		strstr(w->last_warning, "check the unit's hardening (ReadWritePaths=)") != NULL);
+		strstr(w->said.last_warning, "check the unit's hardening (ReadWritePaths=)") != NULL);
 	assert_string_equal(tree_get(&w->tree, S64), "[always] inherit madvise never\n");
 	assert_null(baseline_written(w->baseline, S64));
 }
@@ -139,7 +139,7 @@ static void test_erofs_on_open(void **state)
 	struct world *w = *state;
 
 	check_denied(w, "*/transparent_hugepage/* open-write EROFS\n", false);
-	assert_non_null(strstr(w->last_warning, "sysfs is mounted read-only"));
+	assert_non_null(strstr(w->said.last_warning, "sysfs is mounted read-only"));
 }
 
 static void test_erofs_on_write(void **state)
@@ -152,7 +152,7 @@ static void test_eacces(void **state)
 	struct world *w = *state;
 
 	check_denied(w, "*/transparent_hugepage/* open-write EACCES\n", false);
-	assert_null(strstr(w->last_warning, "read-only:"));
+	assert_null(strstr(w->said.last_warning, "read-only:"));
 }
 
 static void test_eperm(void **state)
@@ -179,7 +179,7 @@ static void test_probe(void **state)
 	assert_int_equal(actuator_probe(w->actuator), -EROFS);
 	assert_int_equal(actuator_probe(w->actuator), -EROFS);
 	assert_true(actuator_read_only(w->actuator));
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_READONLY);
 	assert_true(untouched(w));
 	set_rules(w, "");
@@ -227,7 +227,7 @@ static void test_unparseable(void **state)
 	for (size_t i = 0; i <= sizeof(texts) / sizeof(texts[0]); i++) {
 		stop(w);
 		tree_put(&w->tree, S64, i < sizeof(texts) / sizeof(texts[0]) ? texts[i] : big);
-		w->warnings = 0;
+		w->said.warnings = 0;
 		start(w);
 		assert_int_equal(actuator_manage(w->actuator, S64), -EINVAL);
 		for (int k = 0; k < 10; k++) {
@@ -236,7 +236,7 @@ static void test_unparseable(void **state)
 			assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_REFUSED);
 		}
 		assert_null(value_of(w, S64));
-		assert_int_equal(w->warnings, 1);
+		assert_int_equal(w->said.warnings, 1);
 	}
 	assert_true(untouched(w));
 }
@@ -251,7 +251,7 @@ static void test_unparseable_number(void **state)
 		assert_int_equal(apply(w, PTES, "0"), ACTUATOR_REFUSED);
 		assert_int_equal(actuator_audit(w->actuator, PTES), ACTUATOR_REFUSED);
 	}
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_true(untouched(w));
 	tree_put(&w->tree, PTES, " 511 \n");
 	assert_int_equal(apply(w, PTES, "0"), ACTUATOR_WRITTEN);
@@ -298,7 +298,7 @@ static void test_gone(void **state)
 	unlinkat(w->tree.thp_fd, S64, 0);
 	assert_int_equal(apply(w, S64, "always"), ACTUATOR_GONE);
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_GONE);
-	assert_int_equal(w->warnings, 0);
+	assert_int_equal(w->said.warnings, 0);
 }
 
 /* A short write is a failure; other errors are told once until a write went well. */
@@ -309,14 +309,14 @@ static void test_other_write_errors(void **state)
 	set_rules(w, "*/max_ptes_none write short 1 times 1\n");
 	assert_int_equal(apply(w, PTES, "409"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "write", "max_ptes_none\t409\tshort"), 1);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_int_equal(counts(w).writes, 0);
 	assert_null(baseline_written(w->baseline, PTES));
 	set_rules(w, "*/defrag write ENOMEM times 5\n");
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(apply(w, "defrag", "never"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 2);
-	assert_non_null(strstr(w->last_warning, "Cannot allocate memory"));
+	assert_int_equal(w->said.warnings, 2);
+	assert_non_null(strstr(w->said.last_warning, "Cannot allocate memory"));
 	assert_int_equal(apply(w, "defrag", "never"), ACTUATOR_WRITTEN);
 	assert_int_equal(counts(w).write_errors, 6);
 }
@@ -331,7 +331,7 @@ static void test_error_after_the_value_was_taken(void **state)
 	assert_int_equal(apply(w, PTES, "0"), ACTUATOR_WRITTEN);
 	assert_string_equal(baseline_written(w->baseline, PTES), "0");
 	assert_int_equal(actuator_audit(w->actuator, PTES), ACTUATOR_SAME);
-	assert_int_equal(w->foreign, 0);
+	assert_int_equal(w->said.foreign, 0);
 }
 
 /* What cannot be journaled is not written. */
@@ -343,8 +343,8 @@ static void test_no_journal_no_write(void **state)
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(apply(w, S64, "never"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "open-write", "transparent_hugepage"), 0);
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, "No space left"));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, "No space left"));
 	assert_null(baseline_written(w->baseline, S64));
 	set_rules(w, "*/baseline.json.new write short 10\n");
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_WRITTEN);
@@ -358,15 +358,15 @@ static void test_adopt(void **state)
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_WRITTEN);
 	tree_put(&w->tree, S64, "always inherit [madvise] never\n");
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_FOREIGN);
-	assert_string_equal(w->foreign_text, S64 " never->madvise");
-	assert_int_equal(w->adopted, 1);
+	assert_string_equal(w->said.foreign_text, S64 " never->madvise");
+	assert_int_equal(w->said.adopted, 1);
 	assert_string_equal(baseline_get(w->baseline, S64), "madvise");
 	assert_null(baseline_written(w->baseline, S64));
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_SAME);
 	tree_put(&w->tree, PTES, "100\n");
 	assert_int_equal(apply(w, PTES, "0"), ACTUATOR_FOREIGN);
 	assert_string_equal(tree_get(&w->tree, PTES), "100\n");
-	assert_string_equal(w->foreign_text, PTES " 511->100");
+	assert_string_equal(w->said.foreign_text, PTES " 511->100");
 	assert_int_equal(apply(w, PTES, "0"), ACTUATOR_WRITTEN);
 	assert_string_equal(baseline_get(w->baseline, PTES), "100");
 	assert_int_equal(counts(w).foreign_changes, 2);
@@ -411,10 +411,10 @@ static void check_contested(struct world *w, bool reassert, bool by_audit)
 	assert_int_equal(logged(w, "write", S64 "\tmadvise"), ACTUATOR_REASSERT_MAX);
 	assert_string_equal(actuator_conflict(w->actuator, 0), S64);
 	assert_null(actuator_conflict(w->actuator, 1));
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, S64));
-	assert_non_null(strstr(w->last_warning, "\"madvise\""));
-	assert_non_null(strstr(w->last_warning, "\"always\""));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, S64));
+	assert_non_null(strstr(w->said.last_warning, "\"madvise\""));
+	assert_non_null(strstr(w->said.last_warning, "\"always\""));
 	assert_string_equal(baseline_get(w->baseline, S64), "always");
 	assert_null(baseline_written(w->baseline, S64));
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_FOREIGN);
@@ -453,8 +453,8 @@ static void test_reassert_by_audit(void **state)
 	tree_put(&w->tree, S64, "always inherit [madvise] never\n");
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_WRITTEN);
 	assert_string_equal(value_of(w, S64), "never");
-	assert_int_equal(w->foreign, 1);
-	assert_int_equal(w->adopted, 0);
+	assert_int_equal(w->said.foreign, 1);
+	assert_int_equal(w->said.adopted, 0);
 	/* the start value is still what is put back */
 	assert_string_equal(baseline_get(w->baseline, S64), "always");
 }
@@ -482,7 +482,7 @@ static void test_bare_words(void **state)
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_SAME);
 	assert_int_equal(apply(w, S64, "inherit"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, S64, "bogus"), ACTUATOR_REFUSED);
-	w->warnings = 0;
+	w->said.warnings = 0;
 	tree_put(&w->tree, S64, "madvise\n");
 	assert_int_equal(actuator_audit(w->actuator, S64), ACTUATOR_FOREIGN);
 	assert_string_equal(baseline_get(w->baseline, S64), "madvise");
@@ -490,7 +490,7 @@ static void test_bare_words(void **state)
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_REFUSED);
 	tree_put(&w->tree, S64, "always madvise\n");
 	assert_int_equal(apply(w, S64, "never"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 }
 
 /* A crash leaves a bare word in a fake file; the journal vouches for it. */
@@ -504,7 +504,7 @@ static void test_bare_word_after_a_crash(void **state)
 	assert_int_equal(manage_all(w), 0);
 	assert_string_equal(value_of(w, S64), "never");
 	assert_string_equal(baseline_get(w->baseline, S64), "always");
-	assert_int_equal(w->foreign, 0);
+	assert_int_equal(w->said.foreign, 0);
 	assert_int_equal(apply(w, S64, "always"), ACTUATOR_WRITTEN);
 	assert_string_equal(tree_get(&w->tree, S64), "always");
 }
@@ -519,7 +519,7 @@ static void test_foreign_at_start(void **state)
 	tree_put(&w->tree, S64, "always inherit [madvise] never\n");
 	start(w);
 	assert_int_equal(actuator_manage(w->actuator, S64), 0);
-	assert_string_equal(w->foreign_text, S64 " never->madvise");
+	assert_string_equal(w->said.foreign_text, S64 " never->madvise");
 	assert_int_equal(counts(w).foreign_changes, 1);
 	assert_string_equal(baseline_get(w->baseline, S64), "madvise");
 	assert_int_equal(actuator_manage(w->actuator, S64), 0);

@@ -67,7 +67,7 @@ static void test_killed_between_journal_and_write(void **state)
 	assert_string_equal(baseline_get(w->b, S64), "always");
 	assert_null(baseline_written(w->b, S64));
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_int_equal(kernel_writes(w), 0);
 	assert_false(has_journal(w));
 }
@@ -87,7 +87,7 @@ static void test_killed_between_write_and_done(void **state)
 	assert_string_equal(baseline_get(w->b, S64), "always");
 	assert_string_equal(baseline_written(w->b, S64), "never");
 	assert_int_equal(restore(w), 0);
-	assert_string_equal(w->reports, "restored " S64 " never->always 0\n");
+	assert_string_equal(w->said.reports, "restored " S64 " never->always 0\n");
 	assert_tree_is_as_at_start(w);
 }
 
@@ -256,7 +256,7 @@ static void test_adopted_value_is_not_put_back(void **state)
 	assert_int_equal(baseline_adopt(w->b, S64, "madvise"), 0);
 	stop(w);
 	assert_int_equal(command(w, false), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_string_equal(tree_get(&w->tree, S64), "always inherit [madvise] never\n");
 	assert_int_equal(start(w), 0);
 }
@@ -419,7 +419,7 @@ static void test_journal_of_the_same_root_spelt_differently(void **state)
 	stop(w);
 	snprintf(spelt, sizeof(spelt), "%s/./sys/..//", w->tree.root);
 	assert_int_equal(
-		baseline_restore_command(w->tree.run, spelt, false, on_report, w, &w->warning), 0);
+		baseline_restore_command(w->tree.run, spelt, false, note_report, &w->said, &w->warning), 0);
 	assert_null(w->warning);
 	assert_tree_is_as_at_start(w);
 	assert_int_equal(start(w), 0);
@@ -466,7 +466,7 @@ static void test_hold_and_restore(void **state)
 	assert_int_equal(baseline_set_hold(w->b, "frozen"), 0);
 	stop(w);
 	assert_int_equal(command(w, true), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_string_equal(tree_get(&w->tree, S64), "always inherit madvise [never]\n");
 	assert_int_equal(command(w, false), 0);
 	assert_tree_is_as_at_start(w);
@@ -488,7 +488,7 @@ static void test_restore_on_exit(void **state)
 	assert_false(baseline_restore_wanted(w->b));
 	stop(w);
 	assert_int_equal(command(w, true), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_true(has_journal(w));
 	assert_int_equal(start(w), 0);
 	assert_false(baseline_restore_wanted(w->b));

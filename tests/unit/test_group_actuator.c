@@ -27,7 +27,7 @@ static void test_look_at_an_untouched_group(void **state)
 	assert_values(&now, "65536", "0", "auto");
 	assert_values(&base, "65536", "0", "auto");
 	assert_false(has_journal(w));
-	assert_int_equal(w->warnings, 0);
+	assert_int_equal(w->said.warnings, 0);
 	assert_int_equal(logged(w, "open-write", "/memory.thp."), 0);
 }
 
@@ -82,7 +82,7 @@ static void test_texts_that_are_not_understood(void **state)
 	put(w, WEB, PTES_NONE, "auto\n");
 	look(w, WEB, &now, &base);
 	assert_values(&now, "", "", "");
-	assert_int_equal(w->warnings, 3); /* one for each of the three files */
+	assert_int_equal(w->said.warnings, 3); /* one for each of the three files */
 	assert_int_equal(counts(w).write_errors, 0);
 }
 
@@ -96,7 +96,7 @@ static void test_look_that_fails(void **state)
 	set_rules(w, "*/web.service open EMFILE\n");
 	assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), -EMFILE);
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
-	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": cannot write \"0\": Too many"));
+	assert_non_null(strstr(w->said.last_warning, WEB "/" MARGIN ": cannot write \"0\": Too many"));
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -166,7 +166,7 @@ static void test_values_that_no_file_shows(void **state)
 		assert_int_equal(apply(w, WEB, bad[i].k, bad[i].value), ACTUATOR_REFUSED);
 	}
 	assert_int_equal(logged(w, "write", "/memory.thp."), LEN(good));
-	assert_int_equal(w->warnings, 0);
+	assert_int_equal(w->said.warnings, 0);
 }
 
 static void test_paths_that_are_none(void **state)
@@ -233,12 +233,12 @@ static void test_refused_once_and_for_all_groups(void **state)
 
 	set_rules(w, "*/" PTES_NONE " write EINVAL\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
-	assert_string_equal(w->last_warning, WEB "/" PTES_NONE ": the kernel refuses \"511\": "
+	assert_string_equal(w->said.last_warning, WEB "/" PTES_NONE ": the kernel refuses \"511\": "
 					     "not tried again in any group");
 	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "write", "/" PTES_NONE), 1);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_null(strstr(tree_text(w->journal), "groups"));
 	for (int i = 0; i < 15; i++) {
 		snprintf(value, sizeof(value), "%d", i);
@@ -258,14 +258,14 @@ static void test_read_only_tree(void **state)
 	set_rules(w, "*/memory.thp.* open-write EROFS\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
 	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, WEB "/" MARGIN ": Read-only file system"));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, WEB "/" MARGIN ": Read-only file system"));
 	assert_false(has_journal(w));
 	set_rules(w, "");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* open-write EACCES\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
-	assert_int_equal(w->warnings, 2);
+	assert_int_equal(w->said.warnings, 2);
 	/* refused by the write itself */
 	set_rules(w, "*/memory.thp.* write EPERM\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
@@ -284,7 +284,7 @@ static void test_failed_write_leaves_no_trace(void **state)
 	set_rules(w, "*/memory.thp.* write EIO times 2\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_int_equal(counts(w).write_errors, 2);
 	assert_null(strstr(tree_text(w->journal), DB));
 	look(w, WEB, &now, &base);
@@ -292,7 +292,7 @@ static void test_failed_write_leaves_no_trace(void **state)
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* write short 2\n");
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 2);
+	assert_int_equal(w->said.warnings, 2);
 }
 
 static void test_dry_run(void **state)
@@ -326,8 +326,8 @@ static void test_foreign_value_is_adopted(void **state)
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	put(w, WEB, MAX_SIZE, "131072\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
-	assert_string_equal(w->foreign_text, WEB "/" MAX_SIZE " 65536->131072");
-	assert_int_equal(w->adopted, 1);
+	assert_string_equal(w->said.foreign_text, WEB "/" MAX_SIZE " 65536->131072");
+	assert_int_equal(w->said.adopted, 1);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "131072", "inherit", "inherit");
 	assert_null(strstr(tree_text(w->journal), "groups"));
@@ -364,19 +364,19 @@ static void test_reassert_three_times_then_yield(void **state)
 		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 		assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
 	}
-	assert_int_equal(w->adopted, 0);
+	assert_int_equal(w->said.adopted, 0);
 	assert_null(group_actuator_conflict(w->a, 0));
 	put(w, WEB, MAX_SIZE, "131072\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
-	assert_int_equal(w->adopted, 1);
-	assert_string_equal(w->last_warning, WEB "/" MAX_SIZE
+	assert_int_equal(w->said.adopted, 1);
+	assert_string_equal(w->said.last_warning, WEB "/" MAX_SIZE
 		": expected \"65536\", found \"131072\": left to others until the next reload");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "131072"), ACTUATOR_SAME);
 	group_actuator_audit(w->a);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "131072\n");
-	assert_int_equal(w->foreign, ACTUATOR_REASSERT_MAX + 1);
-	assert_int_equal(w->warnings, 1);
+	assert_int_equal(w->said.foreign, ACTUATOR_REASSERT_MAX + 1);
+	assert_int_equal(w->said.warnings, 1);
 	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
 	assert_null(group_actuator_conflict(w->a, 1));
 	/* only this file of this group */
@@ -397,7 +397,7 @@ static void test_adopting_too_often_yields_as_well(void **state)
 		group_actuator_audit(w->a);
 	}
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_FOREIGN);
-	assert_int_equal(w->adopted, ACTUATOR_REASSERT_MAX + 1);
+	assert_int_equal(w->said.adopted, ACTUATOR_REASSERT_MAX + 1);
 	assert_string_equal(group_actuator_conflict(w->a, 0), WEB "/" MAX_SIZE);
 	/* a group of the same name is not in that fight */
 	group_create_anew(w, WEB);
@@ -414,7 +414,7 @@ static void test_they_want_what_we_want(void **state)
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	put(w, WEB, MAX_SIZE, "32768\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_FOREIGN);
-	assert_int_equal(w->adopted, 1);
+	assert_int_equal(w->said.adopted, 1);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_SAME);
 	/* the value is theirs: giving the group back leaves it */
 	assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
@@ -432,21 +432,21 @@ static void test_audit_reasserts_and_adopts(void **state)
 	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
 	tree_write(w->log, "");
 	group_actuator_audit(w->a);
-	assert_int_equal(logged(w, "open-write", "") + w->foreign, 0);
+	assert_int_equal(logged(w, "open-write", "") + w->said.foreign, 0);
 
 	put(w, WEB, MARGIN, "auto\n");
 	put(w, DB, PTES_NONE, "inherit\n");
 	group_actuator_set_reassert(w->a, true);
 	group_actuator_audit(w->a);
-	assert_int_equal(w->foreign, 2);
-	assert_int_equal(w->adopted, 0);
+	assert_int_equal(w->said.foreign, 2);
+	assert_int_equal(w->said.adopted, 0);
 	assert_string_equal(text_of(w, WEB, MARGIN), "0\n");
 	assert_string_equal(text_of(w, DB, PTES_NONE), "0\n");
 
 	put(w, WEB, MARGIN, "auto\n");
 	group_actuator_set_reassert(w->a, false);
 	group_actuator_audit(w->a);
-	assert_int_equal(w->adopted, 1);
+	assert_int_equal(w->said.adopted, 1);
 	assert_string_equal(text_of(w, WEB, MARGIN), "auto\n");
 	assert_null(strstr(tree_text(w->journal), MARGIN)); /* on disk by the end of the audit */
 	assert_non_null(strstr(tree_text(w->journal), MAX_SIZE));
@@ -464,7 +464,7 @@ static void test_audit_forgets_groups_that_are_gone(void **state)
 	group_remove(w, DB);
 	group_actuator_audit(w->a);
 	assert_false(group_actuator_written(w->a, 0, &path, &id));
-	assert_int_equal(w->foreign + w->warnings, 0);
+	assert_int_equal(w->said.foreign + w->said.warnings, 0);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
 	assert_null(strstr(tree_text(w->journal), "groups"));
 }
@@ -483,7 +483,7 @@ static void test_audit_where_reading_fails(void **state)
 	group_actuator_audit(w->a);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "max", "inherit", "inherit");
-	assert_int_equal(w->foreign, 0);
+	assert_int_equal(w->said.foreign, 0);
 }
 
 int main(void)

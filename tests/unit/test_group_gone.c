@@ -23,7 +23,7 @@ static void test_give_back(void **state)
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "1048576\n");
 	assert_string_equal(text_of(w, WEB, PTES_NONE), "100\n"); /* somebody else's */
 	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
-	assert_string_equal(w->foreign_text, WEB "/" PTES_NONE " 0->100");
+	assert_string_equal(w->said.foreign_text, WEB "/" PTES_NONE " 0->100");
 	assert_string_equal(text_of(w, DB, MARGIN), "0\n");
 	assert_true(group_actuator_written(w->a, 0, &path, &id));
 	assert_string_equal(path, DB);
@@ -94,7 +94,7 @@ static void each_call(struct world *w, unsigned call, uint64_t id)
 		break;
 	default:
 		assert_int_equal(restore(w), 0);
-		assert_null(strstr(w->reports, "left")); /* a group that is gone is not reported */
+		assert_null(strstr(w->said.reports, "left")); /* a group that is gone is not reported */
 		break;
 	}
 }
@@ -141,7 +141,7 @@ static void test_the_group_goes_at_every_point(void **state)
 				points++;
 	}
 	assert_true(points >= 50);
-	assert_int_equal(w->foreign + w->warnings, 0);
+	assert_int_equal(w->said.foreign + w->said.warnings, 0);
 	assert_int_equal(counts(w).write_errors, 0);
 }
 
@@ -182,8 +182,8 @@ static void test_the_group_goes_while_it_is_told(void **state)
 		assert_null(groups_find(baseline_groups(w->baseline), looked_at));
 		group_make(w, WEB);
 	}
-	assert_int_equal(w->foreign, 8);
-	assert_int_equal(w->warnings, 0);
+	assert_int_equal(w->said.foreign, 8);
+	assert_int_equal(w->said.warnings, 0);
 }
 
 /* What cgroup2 says of a group that went while its file was open. */
@@ -201,7 +201,7 @@ static void test_no_such_device(void **state)
 	look(w, WEB, &now, &base);
 	assert_values(&now, "", "inherit", "inherit");
 	assert_null(strstr(tree_text(w->journal), "groups"));
-	assert_int_equal(counts(w).write_errors + w->warnings, 0);
+	assert_int_equal(counts(w).write_errors + w->said.warnings, 0);
 }
 
 static void test_forget(void **state)

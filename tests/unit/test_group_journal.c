@@ -53,8 +53,8 @@ static void test_no_journal_no_write(void **state)
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "open-write", "/memory.thp."), 0);
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, "cannot write the journal"));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, "cannot write the journal"));
 	assert_int_equal(baseline_groups(w->baseline)->n, 0);
 	/* it fails behind the write: ours stands, and the next journal knows */
 	tree_write(w->rules, "*/baseline.json.new write EIO after 1 times 1\n" CGROUP_RULE);
@@ -154,10 +154,10 @@ static void test_kill_then_restore(void **state)
 		assert_int_equal(command(w), 0);
 		assert_null(w->journal_warning);
 		assert_stands(w, "max");
-		assert_int_equal(w->n_reports, strcmp(kills[i].stands, "max") != 0);
+		assert_int_equal(w->said.n_reports, strcmp(kills[i].stands, "max") != 0);
 		assert_false(has_journal(w));
 		assert_int_equal(command(w), 0);
-		assert_int_equal(w->n_reports, 0);
+		assert_int_equal(w->said.n_reports, 0);
 		start(w);
 	}
 }
@@ -175,7 +175,7 @@ static void test_kill_then_start(void **state)
 		assert_string_equal(now.value[OWN_MAX_SIZE], kills[i].stands);
 		assert_string_equal(base.value[OWN_MAX_SIZE], "max");
 		group_actuator_audit(w->a);
-		assert_int_equal(w->foreign, 0);
+		assert_int_equal(w->said.foreign, 0);
 		assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
 		assert_stands(w, "max");
 		assert_null(strstr(tree_text(w->journal), "groups"));
@@ -194,17 +194,17 @@ static void test_kill_then_somebody_else(void **state)
 		if (i % 2) {
 			assert_int_equal(command(w), 0);
 			assert_string_equal(
-				w->reports, "left " WEB "/" MAX_SIZE " 131072->max 0\n");
+				w->said.reports, "left " WEB "/" MAX_SIZE " 131072->max 0\n");
 			assert_false(has_journal(w));
 		}
 		start(w);
 		assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), 0);
 		assert_string_equal(base.value[OWN_MAX_SIZE], "131072");
-		assert_int_equal(w->foreign, i % 2 == 0);
-		assert_int_equal(w->adopted, w->foreign);
+		assert_int_equal(w->said.foreign, i % 2 == 0);
+		assert_int_equal(w->said.adopted, w->said.foreign);
 		assert_stands(w, "131072");
 		put(w, WEB, MAX_SIZE, "max\n");
-		w->foreign = w->adopted = 0;
+		w->said.foreign = w->said.adopted = 0;
 	}
 }
 
@@ -227,7 +227,7 @@ static void test_kill_in_a_reassertion(void **state)
 	killed_in(w, reassertion_journaled);
 	assert_non_null(strstr(tree_text(w->journal), "\"written\":\"32768\",\"old\":null"));
 	assert_int_equal(command(w), 0);
-	assert_string_equal(w->reports, "left " WEB "/" MAX_SIZE " 131072->max 0\n");
+	assert_string_equal(w->said.reports, "left " WEB "/" MAX_SIZE " 131072->max 0\n");
 	assert_stands(w, "131072");
 	start(w);
 }
@@ -246,17 +246,17 @@ static void test_kill_then_audit(void **state)
 	assert_int_equal(id, id_of(w, WEB));
 	group_actuator_audit(w->a);
 	assert_non_null(strstr(tree_text(w->journal), "\"written\":\"65536\",\"old\":null"));
-	assert_int_equal(w->foreign, 0);
+	assert_int_equal(w->said.foreign, 0);
 	put(w, WEB, MAX_SIZE, "32768\n"); /* no longer a value of ours */
 	group_actuator_audit(w->a);
-	assert_string_equal(w->foreign_text, WEB "/" MAX_SIZE " 65536->32768");
+	assert_string_equal(w->said.foreign_text, WEB "/" MAX_SIZE " 65536->32768");
 	put(w, WEB, MAX_SIZE, "max\n");
 	killed_in(w, second_written);
 	start(w);
 	group_actuator_audit(w->a);
 	put(w, WEB, MAX_SIZE, "65536\n"); /* was ours before the write that had happened */
 	group_actuator_audit(w->a);
-	assert_string_equal(w->foreign_text, WEB "/" MAX_SIZE " 32768->65536");
+	assert_string_equal(w->said.foreign_text, WEB "/" MAX_SIZE " 32768->65536");
 }
 
 static void test_kill_then_re_created(void **state)
@@ -272,7 +272,7 @@ static void test_kill_then_re_created(void **state)
 		if (i == 2)
 			group_remove(w, WEB);
 		assert_int_equal(command(w), 0);
-		assert_int_equal(w->n_reports, 0);
+		assert_int_equal(w->said.n_reports, 0);
 		assert_false(has_journal(w));
 		if (i == 2)
 			group_make(w, WEB);
@@ -318,13 +318,13 @@ static void test_restore_in_the_daemon(void **state)
 
 	three_groups(w);
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 4);
-	assert_non_null(strstr(w->reports, "restored " WEB "/" MARGIN " 0->inherit 0\n"));
+	assert_int_equal(w->said.n_reports, 4);
+	assert_non_null(strstr(w->said.reports, "restored " WEB "/" MARGIN " 0->inherit 0\n"));
 	assert_restored(w);
 	assert_false(has_journal(w));
 	assert_int_equal(baseline_groups(w->baseline)->n, 0);
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 }
 
@@ -336,15 +336,15 @@ static void test_restore_that_fails(void **state)
 	stop(w);
 	tree_write(w->rules, "*/db.service/* open-write EROFS\n*/plain/* read EIO\n" CGROUP_RULE);
 	assert_int_equal(command(w), 2);
-	assert_non_null(strstr(w->reports, "failed " DB "/" MAX_SIZE " ->max 30\n"));
-	assert_non_null(strstr(w->reports, "failed plain/" PTES_NONE " ->100 5\n"));
+	assert_non_null(strstr(w->said.reports, "failed " DB "/" MAX_SIZE " ->max 30\n"));
+	assert_non_null(strstr(w->said.reports, "failed plain/" PTES_NONE " ->100 5\n"));
 	assert_null(strstr(tree_text(w->journal), WEB));
 	tree_write(w->rules, "*/db.service/* open EACCES\n" CGROUP_RULE);
 	assert_int_equal(command(w), 1);
 	tree_write(w->rules, CGROUP_RULE);
 	put(w, DB, MAX_SIZE, "what?\n");
 	assert_int_equal(command(w), 1);
-	assert_string_equal(w->reports, "failed " DB "/" MAX_SIZE " ->max 22\n");
+	assert_string_equal(w->said.reports, "failed " DB "/" MAX_SIZE " ->max 22\n");
 	put(w, DB, MAX_SIZE, "16384\n");
 	assert_int_equal(command(w), 0);
 	assert_restored(w);
@@ -361,7 +361,7 @@ static void test_restore_where_a_file_is_missing(void **state)
 	group_path_of(w, WEB, MAX_SIZE, path);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(restore(w), 0);
-	assert_string_equal(w->reports, "left " WEB "/" MAX_SIZE " ->max 2\n");
+	assert_string_equal(w->said.reports, "left " WEB "/" MAX_SIZE " ->max 2\n");
 	assert_false(has_journal(w));
 }
 
@@ -370,9 +370,9 @@ static void test_restore_without_a_cgroup_tree(void **state)
 	struct world *w = *state;
 
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	w->reports[0] = '\0';
-	assert_int_equal(baseline_restore(w->baseline, w->tree.thp_fd, -1, on_report, w), 1);
-	assert_string_equal(w->reports, "failed " WEB "/" MAX_SIZE " ->max 19\n");
+	w->said.reports[0] = '\0';
+	assert_int_equal(baseline_restore(w->baseline, w->tree.thp_fd, -1, note_report, &w->said), 1);
+	assert_string_equal(w->said.reports, "failed " WEB "/" MAX_SIZE " ->max 19\n");
 	stop(w);
 	put(w, "../../..", "proc/self/mountinfo", "24 1 0:21 / /sys/fs/cgroup rw - tmpfs cgroup rw\n");
 	assert_int_equal(command(w), 0); /* no mount is named, and the directory is there */
@@ -396,7 +396,7 @@ static void test_restore_in_a_tree_elsewhere(void **state)
 	snprintf(w->cg, sizeof(w->cg), "%s", to);
 	assert_int_equal(command(w), 0);
 	assert_stands(w, "max");
-	assert_int_equal(w->n_reports, 1);
+	assert_int_equal(w->said.n_reports, 1);
 	start(w);
 }
 

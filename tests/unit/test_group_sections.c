@@ -29,8 +29,8 @@ static void test_so_many_groups(void **state)
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 1);
-	assert_string_equal(w->last_warning, DB ": the journal of start values is full (4096 groups, "
+	assert_int_equal(w->said.warnings, 1);
+	assert_string_equal(w->said.last_warning, DB ": the journal of start values is full (4096 groups, "
 					     "or 4 MiB of names): this group and others are not steered");
 	assert_string_equal(text_of(w, DB, MAX_SIZE), "max\n");
 	/* a full journal is a good one */
@@ -88,8 +88,8 @@ static void test_names_that_json_cannot_hold(void **state)
 	group_make(w, "\xfe.service");
 	assert_int_equal(apply(w, "\xff.service", OWN_MARGIN, "0"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, "\xfe.service", OWN_MARGIN, "0"), ACTUATOR_REFUSED);
-	assert_int_equal(w->warnings, 1);
-	assert_non_null(strstr(w->last_warning, "not UTF-8"));
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, "not UTF-8"));
 	assert_string_equal(text_of(w, "\xff.service", MARGIN), "inherit\n");
 	group_make(w, "m\xc3\xbcll \"x\" \\ \t.service");
 	assert_int_equal(apply(w, "m\xc3\xbcll \"x\" \\ \t.service", OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
@@ -241,7 +241,7 @@ static void test_hostile_links(void **state)
 	tree_write(w->journal, text);
 	assert_int_equal(command(w), 0);
 	assert_null(w->journal_warning);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_int_equal(logged(w, "open-write", "/memory.thp."), 0);
 	assert_stands(w, "65536");
 	start(w);
@@ -294,7 +294,7 @@ static void test_a_journal_without_groups(void **state)
 	tree_write(w->journal, text);
 	assert_int_equal(command(w), 0);
 	assert_null(w->journal_warning);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	start(w);
 	free(text);
 }

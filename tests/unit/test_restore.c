@@ -19,19 +19,19 @@ static void test_restore_is_byte_exact_and_idempotent(void **state)
 	change(w, "defrag", "madvise", "never");
 	change(w, "khugepaged/defrag", "1", "0");
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 5);
+	assert_int_equal(w->said.n_reports, 5);
 	assert_tree_is_as_at_start(w);
 	assert_false(has_journal(w));
 	assert_null(baseline_written(w->b, S64));
 	tree_write(w->log, "");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(restore(w), 0);
-		assert_int_equal(w->n_reports, 0);
+		assert_int_equal(w->said.n_reports, 0);
 	}
 	stop(w);
 	assert_int_equal(command(w, false), 0);
 	assert_int_equal(command(w, true), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 	assert_int_equal(kernel_writes(w), 0);
 	assert_int_equal(start(w), 0);
 }
@@ -46,14 +46,14 @@ static void test_restore_leaves_foreign_values(void **state)
 	change(w, PTES, "511", "0");
 	tree_put(&w->tree, S64, "always inherit [madvise] never\n");
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 2);
-	assert_non_null(strstr(w->reports, "left " S64 " madvise->always 0\n"));
-	assert_non_null(strstr(w->reports, "restored " PTES " 0->511 0\n"));
+	assert_int_equal(w->said.n_reports, 2);
+	assert_non_null(strstr(w->said.reports, "left " S64 " madvise->always 0\n"));
+	assert_non_null(strstr(w->said.reports, "restored " PTES " 0->511 0\n"));
 	assert_string_equal(tree_get(&w->tree, S64), "always inherit [madvise] never\n");
 	assert_false(has_journal(w));
 	assert_string_equal(baseline_get(w->b, S64), "madvise");
 	assert_int_equal(restore(w), 0);
-	assert_int_equal(w->n_reports, 0);
+	assert_int_equal(w->said.n_reports, 0);
 }
 
 /* What gets weaker comes first, what gets stronger last and the top-level
@@ -79,14 +79,14 @@ static void test_restore_order(void **state)
 	change(w, "shmem_enabled", "never", "always");
 	tree_write(w->log, "");
 	assert_int_equal(restore(w), 0);
-	at = w->reports;
+	at = w->said.reports;
 	for (size_t i = 0; i < LEN(order); i++) {
 		char line[160];
 
 		snprintf(line, sizeof(line), "restored %s ", order[i]);
 		at = strstr(at, line);
 		if (!at)
-			fail_msg("%s is out of order in\n%s", order[i], w->reports);
+			fail_msg("%s is out of order in\n%s", order[i], w->said.reports);
 	}
 	assert_int_equal(kernel_writes(w), LEN(order));
 	assert_tree_is_as_at_start(w);
@@ -118,15 +118,15 @@ static void test_failed_restore_is_tried_again(void **state)
 	change(w, PTES, "511", "0");
 	tree_write(w->rules, "*" S64 " open-write EROFS\n*/transparent_hugepage/* write sysfs\n");
 	assert_int_equal(restore(w), 1);
-	assert_non_null(strstr(w->reports, "failed " S64 " never->always 30\n"));
-	assert_non_null(strstr(w->reports, "restored " PTES " 0->511 0\n"));
+	assert_non_null(strstr(w->said.reports, "failed " S64 " never->always 30\n"));
+	assert_non_null(strstr(w->said.reports, "restored " PTES " 0->511 0\n"));
 	assert_true(has_journal(w));
 	assert_null(strstr(tree_text(w->journal), "max_ptes_none"));
 	stop(w);
 	assert_int_equal(command(w, false), 1);
 	tree_write(w->rules, "*" S64 " read EIO\n*/transparent_hugepage/* write sysfs\n");
 	assert_int_equal(command(w, false), 1);
-	assert_non_null(strstr(w->reports, "failed " S64 " ->always 5\n"));
+	assert_non_null(strstr(w->said.reports, "failed " S64 " ->always 5\n"));
 	tree_write(w->rules, "*/transparent_hugepage/* write sysfs\n");
 	assert_int_equal(command(w, false), 0);
 	assert_tree_is_as_at_start(w);
@@ -149,9 +149,9 @@ static void test_restore_of_odd_files(void **state)
 	tree_put(&w->tree, S2M, "always madvise [never]\n");
 	tree_write(w->log, "");
 	assert_int_equal(restore(w), 2);
-	assert_non_null(strstr(w->reports, "left " S64 " ->always 2\n"));
-	assert_non_null(strstr(w->reports, "failed " S16 " ->never 22\n"));
-	assert_non_null(strstr(w->reports, "failed " S2M " never->inherit 22\n"));
+	assert_non_null(strstr(w->said.reports, "left " S64 " ->always 2\n"));
+	assert_non_null(strstr(w->said.reports, "failed " S16 " ->never 22\n"));
+	assert_non_null(strstr(w->said.reports, "failed " S2M " never->inherit 22\n"));
 	assert_int_equal(kernel_writes(w), 0);
 }
 
@@ -188,7 +188,7 @@ static void test_restore_of_bare_words(void **state)
 	assert_int_equal(command(w, false), 1);
 	assert_string_equal(tree_get(&w->tree, S64), "always");
 	assert_string_equal(tree_get(&w->tree, S16), "inherit");
-	assert_non_null(strstr(w->reports, "failed " S16 " ->never 22\n"));
+	assert_non_null(strstr(w->said.reports, "failed " S16 " ->never 22\n"));
 	assert_int_equal(start(w), 0);
 }
 
@@ -201,7 +201,7 @@ static void test_command_without_a_journal(void **state)
 	assert_int_equal(command(w, false), 0);
 	snprintf(nowhere, sizeof(nowhere), "%s/nowhere", w->tree.root);
 	assert_int_equal(
-		baseline_restore_command(nowhere, w->tree.root, false, on_report, w, &w->warning),
+		baseline_restore_command(nowhere, w->tree.root, false, note_report, &w->said, &w->warning),
 		0);
 	assert_null(w->warning);
 	assert_int_equal(access(nowhere, F_OK), -1);
