@@ -260,6 +260,39 @@ static void add_group(struct ctl_table *t, const json_t *group, bool own)
 	ctl_table_add(t, word(group, "state"));
 }
 
+/* What the kernel counted for the group since it was made; no line without events. */
+static void print_own_counters(FILE *f, const json_t *group)
+{
+	static const struct {
+		const char *key, *head, *what;
+	} parts[] = {
+		{"margin_anon", "large folios refused: ", " at faults"},
+		{"margin_swpin", "large folios refused: ", " at swap-in"},
+		{"margin_shmem", "large folios refused: ", " of shmem"},
+		{"margin_collapse", "large folios refused: ", " at collapse"},
+		{"size_limited", "large folios refused: ", " above max_size"},
+		{"split_avoided", "kept whole, as swap had no room: ", ""},
+	};
+	const json_t *counters = get(get(group, "own"), "counters");
+	const char *head = NULL;
+	char text[512], count[CTL_HUMAN_LEN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const json_t *v = get(counters, parts[i].key);
+		bool same = head && !strcmp(head, parts[i].head);
+
+		if (!json_is_integer(v) || json_integer_value(v) <= 0)
+			continue;
+		ctl_human_count(v, count);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s%s%s", same ? ", " : n ? "; " : "",
+			same ? "" : parts[i].head, count, parts[i].what);
+		head = parts[i].head;
+	}
+	if (n)
+		ctl_put_wrapped(f, 4, text);
+}
+
 static void print_sorted(FILE *f, const struct row *rows, size_t n)
 {
 	bool own = has_own(rows, n);
@@ -285,6 +318,7 @@ static void print_sorted(FILE *f, const struct row *rows, size_t n)
 		ctl_table_print_row(f, &t, i + 1);
 		if (text)
 			ctl_put_wrapped(f, 4, text);
+		print_own_counters(f, rows[i].group);
 	}
 	ctl_table_done(&t);
 }

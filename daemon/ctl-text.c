@@ -180,6 +180,44 @@ void ctl_human_kb(const json_t *kb, char *ret)
 		human(json_number_value(kb), "KMGTP", ret);
 }
 
+void ctl_human_count(const json_t *count, char *ret)
+{
+	static const char units[] = " kMGT";
+	const char *unit = units;
+	double v = json_number_value(count);
+
+	no_number(ret);
+	if (!json_is_number(count) || !(v >= 0))
+		return;
+	for (; v >= 999.5 && unit[1]; unit++)
+		v /= 1000;
+	if (v >= 999.5)
+		snprintf(ret, CTL_HUMAN_LEN, ">999T");
+	else if (unit == units)
+		snprintf(ret, CTL_HUMAN_LEN, "%.0f", v);
+	else
+		snprintf(ret, CTL_HUMAN_LEN, "%.*f%c", v < 9.95, v, *unit);
+}
+
+json_t *ctl_refused(const json_t *counters)
+{
+	static const char *const keys[] = {
+		"margin_anon", "margin_swpin", "margin_shmem", "margin_collapse", "size_limited"};
+	json_int_t sum = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *v = json_object_get(counters, keys[i]);
+
+		if (!json_is_integer(v))
+			continue;
+		any = true;
+		if (__builtin_add_overflow(sum, json_integer_value(v), &sum))
+			return NULL;
+	}
+	return any ? json_integer(sum) : NULL;
+}
+
 void ctl_human_share(const json_t *share, char *ret)
 {
 	double v = json_number_value(share);

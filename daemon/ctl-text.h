@@ -38,8 +38,14 @@ void ctl_put_folded(FILE *f, const char *text);
 void ctl_human_bytes(const json_t *bytes, char *ret);
 /* "64K", "2M", "1G"; "-" for no number. */
 void ctl_human_kb(const json_t *kb, char *ret);
+/* "512", "3.1k", "87M" (units of 1000, at most 5 characters); "-" for no number. */
+void ctl_human_count(const json_t *count, char *ret);
 /* "12.3%" of a share 0..1; "-" for no number. */
 void ctl_human_share(const json_t *share, char *ret);
+
+/* Large folios that the kernel refused a group, of the counters of its own files
+ * (status, `own.counters`); NULL where there are none. A new reference. */
+json_t *ctl_refused(const json_t *counters);
 
 /* A table: columns as wide as their widest cell, two blanks between them. The
  * column @elastic is cut at its front to keep CTL_WIDTH, as the end of a path

@@ -20,11 +20,16 @@
 #define OTHER_COLUMNS (6 + 1 + 5 + 1)
 /* "used of its large folios, in percent", where the kernel says so. */
 #define USED_COLUMNS 5
+/* Large folios refused, and kept whole: counts of at most 5 characters. */
+#define COUNT_COLUMNS 6
 #define REASON_COLUMNS 18
 #define NAME_COLUMNS_MIN 12
 #define NAME_COLUMNS_MAX 40
 /* Narrower than this: without the second bar; wider: the reason as a sentence. */
 #define WIDTH_FULL 72
+/* Where the counts are shown, the second bar gives way to its share below this. */
+#define WIDTH_COUNTS 78
+#define WIDTH_COUNTS_BAR 88
 #define WIDTH_SENTENCE 110
 
 struct screen {
@@ -283,13 +288,30 @@ static bool has_full(const struct screen *s)
 	return s->width >= WIDTH_FULL;
 }
 
+static bool has_counts(const struct screen *s)
+{
+	return s->own && s->width >= WIDTH_COUNTS;
+}
+
+static unsigned full_bar(const struct screen *s)
+{
+	return has_counts(s) && s->width < WIDTH_COUNTS_BAR ? 0 : FULL_BAR;
+}
+
+static unsigned full_columns(const struct screen *s)
+{
+	return has_full(s) ? full_bar(s) + FULL_COLUMNS - FULL_BAR : 0;
+}
+
 /* With the blank behind the name. */
 static unsigned name_columns(const struct screen *s)
 {
-	unsigned others = SOME_COLUMNS + (has_full(s) ? FULL_COLUMNS : 0) + OTHER_COLUMNS + REASON_COLUMNS;
+	unsigned others = SOME_COLUMNS + full_columns(s) + OTHER_COLUMNS + REASON_COLUMNS;
 
 	if (s->own)
 		others += USED_COLUMNS;
+	if (has_counts(s))
+		others += 2 * COUNT_COLUMNS;
 	if (s->width <= others + NAME_COLUMNS_MIN)
 		return NAME_COLUMNS_MIN;
 	return s->width - others > NAME_COLUMNS_MAX ? NAME_COLUMNS_MAX : s->width - others;
@@ -313,27 +335,47 @@ static void used_of(const struct screen *s, const json_t *group, char *ret, size
 		snprintf(ret, size, "   - ");
 }
 
+/* " 3.1k     0 ", "" where they are not shown. */
+static void counts_of(const struct screen *s, const json_t *group, char *ret, size_t size)
+{
+	const json_t *counters = get(get(group, "own"), "counters");
+	json_t *sum;
+	char refused[CTL_HUMAN_LEN], kept[CTL_HUMAN_LEN];
+
+	*ret = '\0';
+	if (!has_counts(s))
+		return;
+	sum = ctl_refused(counters);
+	ctl_human_count(sum, refused);
+	ctl_human_count(get(counters, "split_avoided"), kept);
+	json_decref(sum);
+	snprintf(ret, size, "%*s %*s ", COUNT_COLUMNS - 1, refused, COUNT_COLUMNS - 1, kept);
+}
+
 static void draw_group(struct screen *s, const json_t *group)
 {
-	char some[32], all[32], used[16], room[CTL_HUMAN_LEN], size[CTL_HUMAN_LEN], name[NAME_COLUMNS_MAX + 4];
+	char some[32], all[32], used[16], counts[2 * CTL_HUMAN_LEN + 4];
+	char room[CTL_HUMAN_LEN], size[CTL_HUMAN_LEN], name[NAME_COLUMNS_MAX + 4];
 	unsigned columns = name_columns(s) - 1;
 	bool sentence = s->width > WIDTH_SENTENCE && !json_is_true(get(group, "clamped"));
 
 	bar(get(group, "some"), SOME_BAR, some);
-	bar(get(group, "full"), FULL_BAR, all);
+	bar(get(group, "full"), full_bar(s), all);
 	ctl_human_bytes(get(group, "margin_bytes"), room);
 	size_of(group, size);
 	used_of(s, group, used, sizeof(used));
+	counts_of(s, group, counts, sizeof(counts));
 	name_of(group, columns, name, sizeof(name));
-	put(s, hurts(group) ? BOLD : PLAIN, "%-*s %s %s%s%6.6s %5.5s %s%s%s%s", (int)columns, name, some,
-		has_full(s) ? all : "", has_full(s) ? " " : "", room, size, used, reason_of(group), sentence ? ": " : "",
-		sentence ? word(group, "reason_text") : "");
+	put(s, hurts(group) ? BOLD : PLAIN, "%-*s %s %s%s%6.6s %5.5s %s%s%s%s%s", (int)columns, name, some,
+		has_full(s) ? all : "", has_full(s) ? " " : "", room, size, used, counts, reason_of(group),
+		sentence ? ": " : "", sentence ? word(group, "reason_text") : "");
 }
 
 static void draw_groups(struct screen *s, const struct row *groups, size_t n, size_t first, size_t rows)
 {
-	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s%s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
-		has_full(s) ? FULL_COLUMNS : 0, has_full(s) ? "FULL" : "", "MARGIN", "SIZE", s->own ? "USED " : "", "REASON");
+	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s%s%s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
+		(int)full_columns(s), has_full(s) ? "FULL" : "", "MARGIN", "SIZE", s->own ? "USED " : "",
+		has_counts(s) ? "NOFIT  KEPT " : "", "REASON");
 	for (size_t i = first; i < n && i < first + rows; i++)
 		draw_group(s, groups[i].group);
 	if (n == 0)

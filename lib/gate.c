@@ -71,11 +71,12 @@ double gate_density(const struct gate *g, uint64_t now_usec)
 	return g->density >= 0 && now_usec - g->density_usec <= GATE_READING_USEC ? g->density : -1;
 }
 
+/* That a low reading speaks against a trial, for Hold='s shorter time: what a group does
+ * changes, and the kernel's gate refuses little as long as touches are scattered. */
 static bool known_low(const struct gate *g, const struct config_controller *cfg, uint64_t now_usec)
 {
-	double density = gate_density(g, now_usec);
-
-	return density >= 0 && density < cfg->density_low;
+	return g->density >= 0 && g->density < cfg->density_low &&
+	       now_usec - g->density_usec < cfg->hold_min_usec;
 }
 
 bool gate_undecided(const struct gate *g, uint64_t now_usec)

@@ -41,7 +41,7 @@ def fish(program, line, cwd="/"):
     return sorted(x.split("\t")[0] for x in done.stdout.split("\n") if x)
 
 
-def zsh(line, want, timeout=15):
+def zsh(line, want, timeout=60):
     """Types a line and a tab into a real zsh; its screen until `want` shows."""
     shell, (master, slave) = tool("zsh"), pty.openpty()
     p = subprocess.Popen([shell, "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,

@@ -4,7 +4,7 @@
 
 static void status_text(void **state)
 {
-	static const char *const names[] = {"active", "degraded", "held"};
+	static const char *const names[] = {"active", "degraded", "held", "own"};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
@@ -219,6 +219,13 @@ static void human_numbers(void **state)
 		{1e30, ">1e9P"},
 		{-1, "-"},
 	};
+	static const struct {
+		double count;
+		const char *text;
+	} counts[] = {
+		{0, "0"}, {999, "999"}, {999.6, "1.0k"}, {1000, "1.0k"}, {9949, "9.9k"}, {9951, "10k"},
+		{999499, "999k"}, {999501, "1.0M"}, {9e18, ">999T"}, {-1, "-"},
+	};
 	char text[CTL_HUMAN_LEN];
 
 	(void)state;
@@ -237,6 +244,14 @@ static void human_numbers(void **state)
 	ctl_human_kb(j, text);
 	assert_string_equal(text, "2M");
 	json_decref(j);
+	for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
+		j = json_real(counts[i].count);
+		ctl_human_count(j, text);
+		assert_string_equal(text, counts[i].text);
+		json_decref(j);
+	}
+	ctl_human_count(json_null(), text);
+	assert_string_equal(text, "-");
 	j = json_real(.9996);
 	ctl_human_share(j, text);
 	assert_string_equal(text, "100.0%");

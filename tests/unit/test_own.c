@@ -203,6 +203,26 @@ static void test_gate_opens_for_dense(void **state)
 	config_free(r.config);
 }
 
+/* From scans to random touches and back, with nothing to announce the way back but
+ * swap-ins that are refused: what was read of the random touches speaks against a
+ * trial for ten seconds, not for half a minute. */
+static void test_gate_tries_again_after_a_change(void **state)
+{
+	struct gate_rig r;
+
+	(void)state;
+	gate_start(&r, "");
+	gate_tick(&r, 0, 0, 800, 48);
+	gate_tick(&r, 1200, 1190, 1100, 0);
+	assert_int_equal(gate_tick(&r, 1200, 1190, 1100, 0), GATE_OPEN);
+	assert_int_equal(gate_tick(&r, 4500, 800, 960, 0), GATE_KERNEL);
+	for (int i = 1; i < 10; i++)
+		assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_KERNEL);
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 1), GATE_KERNEL);
+	assert_int_equal(gate_tick(&r, 0, 0, 800, 48), GATE_TRIAL);
+	config_free(r.config);
+}
+
 /* Random touches: hardly any refusal, so no trial at all. */
 static void test_gate_stays_for_scattered(void **state)
 {
@@ -241,8 +261,8 @@ static void test_failed_trials_double_the_hold(void **state)
 		last_gap = gap;
 		last = r.now_usec;
 	}
-	/* A low reading is believed for 30 s, so trials are no closer than that. */
-	assert_in_range(trials, 7, 12);
+	/* 600 s: after 10, 20, 40 and then every 80 s. */
+	assert_in_range(trials, 9, 11);
 	assert_int_equal(open_ticks, trials);
 	config_free(r.config);
 }
@@ -434,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_hold_back),
 		cmocka_unit_test(test_valid),
 		cmocka_unit_test(test_gate_opens_for_dense),
+		cmocka_unit_test(test_gate_tries_again_after_a_change),
 		cmocka_unit_test(test_gate_stays_for_scattered),
 		cmocka_unit_test(test_failed_trials_double_the_hold),
 		cmocka_unit_test(test_trial_without_samples_ends),

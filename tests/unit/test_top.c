@@ -218,17 +218,18 @@ static void test_own(void **state)
 {
 	static const char status[] =
 		"{\"cgroups\":[{\"path\":\"a\",\"max_size_kb\":64,\"reason\":\"gate-open\","
-		"\"own\":{\"gate\":\"open\",\"density\":0.987}},"
+		"\"own\":{\"gate\":\"open\",\"density\":0.987,\"counters\":{"
+		"\"margin_anon\":3070,\"margin_swpin\":6476,\"size_limited\":4,\"split_avoided\":12}}},"
 		"{\"path\":\"b\",\"max_size_kb\":64,\"reason\":\"start-values\",\"own\":{\"density\":null}},"
 		"{\"path\":\"c\",\"max_size_kb\":0,\"reason\":\"oom-kill\",\"own\":null}]}";
 	struct top_view v = paper();
 	char *text = draw(status, &v);
 
 	(void)state;
-	assert_non_null(strstr(text, " SIZE USED REASON"));
-	assert_non_null(strstr(text, "   64K  99% gate-open"));
-	assert_non_null(strstr(text, "   64K    - start-values"));
-	assert_non_null(strstr(text, "  none    - oom-kill"));
+	assert_non_null(strstr(text, " SIZE USED NOFIT  KEPT REASON"));
+	assert_non_null(strstr(text, "   64K  99%  9.6k    12 gate-open"));
+	assert_non_null(strstr(text, "   64K    -     -     - start-values"));
+	assert_non_null(strstr(text, "  none    -     -     - oom-kill"));
 	free(text);
 	for (unsigned width = 1; width < 200; width += 13) {
 		v = (struct top_view){.width = width, .height = 24, .max_groups = SIZE_MAX};

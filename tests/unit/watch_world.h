@@ -209,6 +209,17 @@ static inline unsigned count_fds(void)
 	return n - 3; /* ., .., and the directory's own */
 }
 
+/* Descriptors are closed by a thread of the watcher's: turns the loop until @n are open,
+ * or for 5 s. */
+static inline void assert_fds(struct state *s, unsigned n)
+{
+	uint64_t end = now_msec() + 5000;
+
+	while (count_fds() != n && now_msec() < end)
+		turn_for(s, 10);
+	assert_int_equal(count_fds(), n);
+}
+
 static inline struct watch_counts counts(const struct state *s)
 {
 	struct watch_counts c;
