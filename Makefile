@@ -196,8 +196,10 @@ DATA_FILES = \
 	$(addsuffix :$(SHARE)/fish/vendor_completions.d,$(wildcard systemd/completions/fish/*)) \
 	$(addsuffix :$(SHARE)/zsh/vendor-completions,$(wildcard systemd/completions/zsh/*)) \
 	$(foreach s,1 5 8,$(addsuffix :$(SHARE)/man/man$s,$(wildcard daemon/man/*.$s)))
+# Makefiles and blanks in names do not go together; half an installation is worse than none.
+no-blanks = $(foreach v,DESTDIR PREFIX UNITDIR,$(if $(word 2,$($v)),$(error $v has a blank in it: "$($v)")))
 install: all
-	install -D -m 755 $(BUILD)/mthpd $(DESTDIR)$(PREFIX)/sbin/mthpd
+	$(no-blanks)install -D -m 755 $(BUILD)/mthpd $(DESTDIR)$(PREFIX)/sbin/mthpd
 	install -D -m 755 $(BUILD)/mthpctl $(DESTDIR)$(PREFIX)/bin/mthpctl
 	$(INSTALL_DATA) systemd/mthpd.service $(DESTDIR)$(UNITDIR)/mthpd.service
 	sed -i -e 's#=/usr/\(s\?bin\)/#=$(PREFIX)/\1/#' $(DESTDIR)$(UNITDIR)/mthpd.service
@@ -209,7 +211,7 @@ install: all
 
 ## uninstall     what install put there, except a changed /etc/mthpd
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl \
+	$(no-blanks)rm -f $(DESTDIR)$(PREFIX)/sbin/mthpd $(DESTDIR)$(PREFIX)/bin/mthpctl \
 		$(DESTDIR)$(UNITDIR)/mthpd.service
 	$(Q)for f in $(DATA_FILES); do rm -f $${f#*:}/$$(basename $${f%%:*}); done
 	rmdir $(SHARE)/mthpd/profiles $(SHARE)/mthpd $(SHARE)/doc/mthpd/examples $(SHARE)/doc/mthpd 2> /dev/null || :

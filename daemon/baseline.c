@@ -568,6 +568,8 @@ int baseline_restore_command(const char *runtime_dir, const char *root, bool onl
 	r = 0;
 	if (b)
 		warning = load(b);
+	if (warning && warning != journal_of_another_boot)
+		r = -EBADMSG;
 	if (b && b->on_disk && !warning && (!only_if_wanted || baseline_restore_wanted(b)))
 		r = restore_locked(b, fn, userdata);
 	baseline_free(b);

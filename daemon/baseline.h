@@ -102,7 +102,8 @@ int baseline_try_again(struct baseline *b);
 
 /* The whole of `mthpd --restore[=exit]`: no daemon needed, refuses with -EBUSY while
  * one holds the lock. @only_if_wanted: obey baseline_restore_wanted() of the file.
- * A missing file is success; one that is ignored stays and sets *ret_warning. */
+ * A missing file is success; one that cannot be used stays and sets *ret_warning, with
+ * -EBADMSG unless it is of another boot (nothing that it names still stands). */
 int baseline_restore_command(const char *runtime_dir, const char *root, bool only_if_wanted,
 	baseline_report_fn fn, void *userdata, const char **ret_warning);
 

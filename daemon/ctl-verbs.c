@@ -611,7 +611,7 @@ int ctl_release(const struct ctl *ctl)
 		}
 		p = json_pack("{s:I}", "cookie", (json_int_t)cookie);
 	}
-	return tell(ctl, "org.mthpd1.Release", p, "Released.");
+	return tell(ctl, "org.mthpd1.Release", p, p ? "That hold has ended." : "No hold of mthpctl's stands.");
 }
 
 /* ---- configuration ---- */

@@ -124,6 +124,8 @@ static bool string_is(const json_t *json, const char *wanted)
 	return s && !strcmp(s, wanted);
 }
 
+const char journal_of_another_boot[] = JOURNAL_IGNORED("is from another boot");
+
 /* Fills @j from the parsed journal. Returns NULL or why it cannot be used. */
 static const char *decode(json_t *json, struct journal *j)
 {
@@ -136,7 +138,7 @@ static const char *decode(json_t *json, struct journal *j)
 	if (!string_is(json_object_get(json, "root"), j->root))
 		return JOURNAL_IGNORED("belongs to another --root");
 	if (!string_is(json_object_get(json, "boot_id"), j->boot_id))
-		return JOURNAL_IGNORED("is from another boot");
+		return journal_of_another_boot;
 	if (!json_is_boolean(restore) || !json_is_array(files) ||
 		!decode_hold(json_object_get(json, "hold"), j))
 		return JOURNAL_IGNORED("is corrupt");

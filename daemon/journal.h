@@ -15,6 +15,8 @@
 #include "baseline-groups.h"
 
 #define JOURNAL_NAME "baseline.json"
+/* The one reason for which there is rightly nothing to put back. */
+extern const char journal_of_another_boot[];
 #define JOURNAL_IGNORED(why) JOURNAL_NAME " " why ": ignored"
 /* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB, a
  * root to 24 KiB at most. */

@@ -181,6 +181,9 @@ static int restore(const struct arguments *a)
 		fprintf(stderr, "%s: %s\n", a->runtime_dir, warning);
 	if (r == -EBUSY)
 		fprintf(stderr, "mthpd: a daemon is running with %s; use mthpctl restore\n", a->runtime_dir);
+	else if (r == -EBADMSG)
+		fprintf(stderr, "mthpd: nothing was put back: the start values of the switches are in that file, if it "
+				"can still be read, or come back with a reboot\n");
 	else if (r < 0)
 		fprintf(stderr, "mthpd: restore: %s\n", strerror(-r));
 	else if (r == 0 && !told && !warning && !a->restore_exit)
@@ -307,6 +310,15 @@ static int run(const struct arguments *a, struct config *config)
 	return r;
 }
 
+/* An answer that did not reach anybody is no answer. */
+static int said(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "mthpd: standard output: %s\n", strerror(errno));
+	return code ? code : 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = { .root = "", .runtime_dir = DEFAULT_RUNTIME_DIR };
@@ -315,13 +327,13 @@ int main(int argc, char **argv)
 
 	signal(SIGXFSZ, SIG_IGN); /* a limit on files (RLIMIT_FSIZE) is an error of a write, as a full disk is */
 	if (parse_arguments(argc, argv, &a, &r) < 0)
-		return r;
+		return said(r);
 	if (a.check_config)
-		return check_config(&a);
+		return said(check_config(&a));
 	if (a.restore)
-		return restore(&a);
+		return said(restore(&a));
 	if (a.replay)
-		return replay_command(a.replay, a.config, stdout, stderr);
+		return said(replay_command(a.replay, a.config, stdout, stderr));
 	r = config_load(a.config, a.root, on_fault, stderr, &config);
 	if (r < 0) {
 		fprintf(stderr, "mthpd: the configuration has faults: nothing was started, nothing was written\n");

@@ -257,7 +257,7 @@ def bad_journals(good):
 
 @seconds(8)
 def test_journals_that_cannot_be_used(t):
-    """B11: truncated, empty, corrupt, of another boot, with a foreign path: ignored with one warning; what stands is the baseline."""
+    """B11: truncated, empty, corrupt, of another boot, with a foreign path: ignored with one warning; what stands is the baseline; --restore fails but for another boot's."""
     w = World(t)
     d = t.daemon(w.tree)
     w.dropped()
@@ -272,6 +272,10 @@ def test_journals_that_cannot_be_used(t):
                 os.remove(d.runtime + "/" + name)
         with open(d.runtime + "/baseline.json", "w") as f:
             f.write(text)
+        done = t.restore(d)
+        equal(done.returncode, 0 if "00000000-0000" in text else 1, "exit code of --restore with %r" % text[:40])
+        check("baseline.json" in done.stderr, "--restore says: %s", done.stderr)
+        equal(w.tree.all_knobs(), stands, "files after --restore with %r" % text[:40])
         before = len(d.lines("ignored"))
         d.start()
         equal(len(d.lines("ignored")) - before, 1, "warnings about %r" % text[:40])

@@ -628,6 +628,15 @@ def test_command_line(t):
         check(text in done.stdout + done.stderr, "%s says: %s", words, done.stdout + done.stderr)
 
 
+def test_full_output(t):
+    """An answer that cannot be written is no success."""
+    for words in ("--version", "--help"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([t.mthpd, words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        equal(done.returncode, 1, "exit code of %s" % words)
+        check("No space left" in done.stderr, done.stderr)
+
+
 def test_root_that_is_not_there(t):
     """--root of a directory that does not exist: 69 with its name."""
     done = t.run("--root=/nonexistent-root", "--runtime-dir=" + t.tree().path("run"))

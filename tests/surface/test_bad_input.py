@@ -8,7 +8,7 @@ import os
 import socket
 import time
 
-from world import MIB, check, equal, run, wait
+from world import MIB, TOP, check, equal, run, wait
 
 LIMIT = 64 * 1024
 SERVICE = "org.varlink.service."
@@ -178,6 +178,17 @@ def test_bad_configurations(t):
         equal(t.ctl("reload").returncode, 1, "reload of " + what)
         t.unharmed()
     equal(t.status()["state"], "active", "state")
+
+
+def test_install_into_a_name_with_blanks(t):
+    """make install and uninstall say at once that they can not, and leave nothing half done."""
+    to = os.path.join(t.dir, "two words")
+    for target in ("install", "uninstall"):
+        for variable in ("DESTDIR", "PREFIX", "UNITDIR"):
+            done = run(["make", "-C", TOP, target, "DESTDIR=" + os.path.join(t.dir, "x"), "%s=%s" % (variable, to)])
+            equal(done.returncode, 2, "make %s: %s" % (target, done.stdout))
+            check(variable + " has a blank" in done.stdout, "make %s says: %s", target, done.stdout)
+    equal(sorted(name for name in os.listdir(t.dir) if name.startswith(("two", "x", "words"))), [], "what is left")
 
 
 def test_bad_arguments(t):

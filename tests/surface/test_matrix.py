@@ -150,8 +150,9 @@ def verb_release(w):
     equal(w.state(), "active", "state")
     cookie = w.json("hold")["cookie"]
     w.says("release", str(cookie + 1), code=1)
-    w.says("release", str(cookie))
+    check("ended" in w.says("release", str(cookie)), "what release of a cookie says")
     equal(w.state(), "active", "state after its cookie")
+    check("No hold" in w.says("release"), "what release says where nothing is held")
 
 
 def verb_restore(w):

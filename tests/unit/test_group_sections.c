@@ -149,7 +149,7 @@ static void check_ignored(struct world *w, const char *groups)
 
 	stop(w);
 	tree_write(w->journal, text);
-	assert_int_equal(command(w), 0);
+	assert_int_equal(command(w), -EBADMSG);
 	if (!w->journal_warning || !strstr(w->journal_warning, "a group's file or a value"))
 		fail_msg("\"%s\" for %.300s", w->journal_warning ? w->journal_warning : "(nothing)",
 			groups);
