@@ -27,9 +27,9 @@
 #define NAME_COLUMNS_MAX 40
 /* Narrower than this: without the second bar; wider: the reason as a sentence. */
 #define WIDTH_FULL 72
-/* Where the counts are shown, the second bar gives way to its share below this. */
+/* The counts are shown from here on; the bars give way to their shares below this. */
 #define WIDTH_COUNTS 78
-#define WIDTH_COUNTS_BAR 88
+#define WIDTH_COUNTS_BARS 96
 #define WIDTH_SENTENCE 110
 
 struct screen {
@@ -293,20 +293,26 @@ static bool has_counts(const struct screen *s)
 	return s->own && s->width >= WIDTH_COUNTS;
 }
 
-static unsigned full_bar(const struct screen *s)
+/* Columns of a bar: a name tells more than two of them. */
+static unsigned bar_columns(const struct screen *s, unsigned columns)
 {
-	return has_counts(s) && s->width < WIDTH_COUNTS_BAR ? 0 : FULL_BAR;
+	return has_counts(s) && s->width < WIDTH_COUNTS_BARS ? 0 : columns;
+}
+
+static unsigned some_columns(const struct screen *s)
+{
+	return bar_columns(s, SOME_BAR) + SOME_COLUMNS - SOME_BAR;
 }
 
 static unsigned full_columns(const struct screen *s)
 {
-	return has_full(s) ? full_bar(s) + FULL_COLUMNS - FULL_BAR : 0;
+	return has_full(s) ? bar_columns(s, FULL_BAR) + FULL_COLUMNS - FULL_BAR : 0;
 }
 
 /* With the blank behind the name. */
 static unsigned name_columns(const struct screen *s)
 {
-	unsigned others = SOME_COLUMNS + full_columns(s) + OTHER_COLUMNS + REASON_COLUMNS;
+	unsigned others = some_columns(s) + full_columns(s) + OTHER_COLUMNS + REASON_COLUMNS;
 
 	if (s->own)
 		others += USED_COLUMNS;
@@ -359,8 +365,8 @@ static void draw_group(struct screen *s, const json_t *group)
 	unsigned columns = name_columns(s) - 1;
 	bool sentence = s->width > WIDTH_SENTENCE && !json_is_true(get(group, "clamped"));
 
-	bar(get(group, "some"), SOME_BAR, some);
-	bar(get(group, "full"), full_bar(s), all);
+	bar(get(group, "some"), bar_columns(s, SOME_BAR), some);
+	bar(get(group, "full"), bar_columns(s, FULL_BAR), all);
 	ctl_human_bytes(get(group, "margin_bytes"), room);
 	size_of(group, size);
 	used_of(s, group, used, sizeof(used));
@@ -373,7 +379,7 @@ static void draw_group(struct screen *s, const json_t *group)
 
 static void draw_groups(struct screen *s, const struct row *groups, size_t n, size_t first, size_t rows)
 {
-	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s%s%s", (int)name_columns(s) - 1, "GROUP", SOME_COLUMNS - 1, "SOME",
+	put(s, REVERSE, "%-*s %-*s %-*s%6s %5s %s%s%s", (int)name_columns(s) - 1, "GROUP", (int)some_columns(s) - 1, "SOME",
 		(int)full_columns(s), has_full(s) ? "FULL" : "", "MARGIN", "SIZE", s->own ? "USED " : "",
 		has_counts(s) ? "NOFIT  KEPT " : "", "REASON");
 	for (size_t i = first; i < n && i < first + rows; i++)
