@@ -137,10 +137,11 @@ static bool fill_begins(struct gate *g, const struct gate_input *in)
 
 static void shut(struct gate *g, const struct config_controller *cfg, bool failed, uint64_t now_usec)
 {
-	if (failed) {
-		g->hold_until_usec = now_usec + g->hold_usec;
+	/* What went out in large pieces while it was open is refused on its way back for some
+	 * seconds, and what is still large then reads as used. */
+	g->hold_until_usec = now_usec + (failed ? g->hold_usec : cfg->hold_min_usec);
+	if (failed)
 		g->hold_usec = config_hold_doubled(cfg, g->hold_usec);
-	}
 	if (failed && g->filling) {
 		g->fill_until_usec = now_usec + g->fill_hold_usec;
 		g->fill_hold_usec = config_hold_doubled(cfg, g->fill_hold_usec);
