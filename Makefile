@@ -135,7 +135,7 @@ trace: all $(BUILD)/errno-shim.so
 surface: all $(BUILD)/errno-shim.so
 	python3 tests/surface/run $(BUILD)
 
-vm: all
+vm: all $(BUILD)/unit/test_watch_limits
 	tests/vm/run-tests
 
 ## service       the package and the service under a real systemd, in guests

@@ -34,10 +34,10 @@ class Guest:
     """One boot of guest/SCRIPT; what it leaves in /out comes back as a Run."""
 
     def __init__(self, script, *args, seed=1, key="", icount=True, mem="1500M", append="",
-                 timeout=900, weight=30, kernel="6.12", scripts=SCRIPTS):
+                 timeout=900, weight=30, kernel="6.12", scripts=SCRIPTS, add=()):
         self.script, self.args, self.seed, self.key = script, args, seed, key
         self.icount, self.mem, self.append = icount, mem, append
-        self.kernel, self.scripts = kernel, scripts
+        self.kernel, self.scripts, self.add = kernel, scripts, add
         self.timeout, self.weight = timeout, weight
 
     def name(self):
@@ -53,7 +53,7 @@ class Guest:
         command = [os.path.join(HERE, "vmrun"), f"--mem={self.mem}", f"--seed={self.seed}",
                    f"--kernel={self.kernel}",
                    f"--timeout={self.timeout}", f"--get=/out.tar:{archive}"]
-        command += [f"--add={BUILD}/mthpd", f"--add={BUILD}/mthpctl"]
+        command += [f"--add={path}" for path in (f"{BUILD}/mthpd", f"{BUILD}/mthpctl", *self.add)]
         command += [f"--add={SCRIPTS}/{name}:/{name}" for name in ("cases.sh", "t_lib.sh")]
         if self.scripts != SCRIPTS:  # a set's own library, if it has one
             command += [f"--add={path}:/{os.path.basename(path)}"
