@@ -169,17 +169,25 @@ lint-tree:
 deps:
 	tests/install-deps build
 
+# What root builds stays with the owner of the checkout, who goes on as a user.
+GIVE_BACK = [ "$$(id -u)" -ne 0 ] || chown -hR --reference=Makefile $(BUILD)
+define build_here
++@$(MAKE) --no-print-directory -j$$(nproc) all
+@$(GIVE_BACK)
+endef
+
 ## run           build what is missing and run mthpd here, in the foreground; Ctrl-C puts everything back
 run:
+	@[ "$$(id -u)" -eq 0 ] || { echo "mthpd changes settings of this machine and needs root: sudo make run" >&2; exit 1; }
 	@tests/install-deps run
-	+@$(MAKE) --no-print-directory all
+	$(build_here)
 	$(BUILD)/mthpd
 
 ## demo          watch mthpd at work on a stock kernel in a guest, against static settings
 demo:
 	@tests/install-deps demo
-	+@$(MAKE) --no-print-directory all
-	tests/demo
+	$(build_here)
+	@tests/demo; status=$$?; $(GIVE_BACK); exit $$status
 
 ## install       into DESTDIR/PREFIX (/usr), the unit into UNITDIR
 UNITDIR ?= $(PREFIX)/lib/systemd/system

@@ -380,11 +380,13 @@ static int open_baseline(struct engine *e)
 	int r = baseline_open(e->runtime_dir, e->root, &e->baseline, &warning);
 
 	if (r == -EBUSY) {
-		log_err("another mthpd is running with %s", e->runtime_dir);
+		log_err("another mthpd is running with %s: it has to stop first (systemctl stop mthpd, or "
+			"Ctrl-C at its terminal)", e->runtime_dir);
 		return 1;
 	}
 	if (r < 0) {
-		log_err("%s: %s", e->runtime_dir, strerror(-r));
+		log_err("%s: %s%s", e->runtime_dir, strerror(-r),
+			r == -EACCES || r == -EPERM ? " (mthpd is to be run as root)" : "");
 		return 1;
 	}
 	if (warning)

@@ -362,10 +362,10 @@ class Trial:
                        check=True)
         self.mthpd, self.mthpctl = directory + "/mthpd", directory + "/mthpctl"
 
-    def run(self, *args, env=None, timeout=60):
+    def run(self, *args, env=None, timeout=60, user=None):
         """mthpd for one answer: a finished process with its text."""
         return subprocess.run([self.mthpd] + list(args), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=timeout,
+                              stderr=subprocess.PIPE, text=True, timeout=timeout, user=user,
                               env={**os.environ, **(env or {})})
 
     def varlink(self, daemon, timeout=DEADLINE):

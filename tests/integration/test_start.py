@@ -619,6 +619,17 @@ def test_second_instance(t):
     d.stop()
 
 
+def test_not_root(t):
+    """An ordinary user is told that it takes root, once, and nothing is left behind."""
+    tree = t.tree()
+    t.public_binaries()
+    os.chmod(tree.dir, 0o755)
+    os.makedirs(tree.path("run"))
+    done = t.run("--root=" + tree.dir, "--runtime-dir=" + tree.path("run") + "/mthpd", user=NOBODY)
+    equal((done.returncode, done.stderr.count("run as root")), (1, 1), done.stderr)
+    equal(os.listdir(tree.path("run")), [], "files")
+
+
 def test_command_line(t):
     """Exit codes of the command line: 2 for what cannot be understood, 0 for --help and --version."""
     for words, code, text in ((["--nonsense"], 2, "--help"), (["extra"], 2, "extra"), (["--restore=now"], 2, "exit"),
