@@ -20,9 +20,9 @@ done
 
 # attempt GROUP: with the limits as they are, 64K at a time for 1M. The process
 # is in the group before, so that the limit can be set to what is left.
-attempt_start() { # GROUP
+attempt_start() { # GROUP [SIZE of the folios that it gets before]
 	rm -f /run/ready /run/go
-	thp_set ""
+	thp_set "${2:-}" madvise
 	in_group "$1" anon=4M hugepage part=0:64 mark=/run/ready wait=/run/go part=512:64 check \
 		> /run/attempt &
 	await /run/ready
@@ -84,6 +84,19 @@ attempt_end
 refused parent/child
 check "the parent sees the events" "$(mevent parent margin_anon)" -eq "$(mevent parent/child margin_anon)"
 check "but not as its own" "$(event_key $CG/parent/memory.thp.events.local margin_anon)" -eq 0
+
+# That a group had no limit may be remembered, but not beyond the next one that is set.
+memcg_new late/child
+attempt_start late/child 64
+check "late/child: 64K folios before" "$(stat 64 nr_anon)" -ge 4
+room late memory.max 40
+attempt_end
+refused late/child
+echo max > $CG/late/memory.max
+memcg_new late/again
+attempt_start late/again 64
+attempt_end
+allowed late/again
 
 # Overrides: off, by a number, and from the parent.
 memcg_new off

@@ -45,6 +45,18 @@ echo 0 > $CG/shmem/memory.swap.max
 pageout "shmem, memory.swap.max=0" shmem shmem=32M
 kept_whole shmem 2048
 
+# What stays whole stays mapped: there is no need to unmap it to find out.
+memcg_new mapped
+echo 0 > $CG/mapped/memory.swap.max
+rm -f /run/ready /run/go
+in_group mapped shmem=4M fill pageout mark=/run/ready wait=/run/go check > /run/attempt &
+await /run/ready
+check "shmem stays mapped, KiB" "$(awk '$1 == "RssShmem:" { print $2 }' \
+	/proc/$(cat $CG/mapped/cgroup.procs)/status)" -ge 4096
+touch /run/go
+content "mapped"
+rm -f /run/ready
+
 memcg_new parent/child
 echo 0 > $CG/parent/memory.swap.max
 pageout "the parent's memory.swap.max=0" parent/child anon=4M
