@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,9 +158,16 @@ static int check_config(const struct arguments *a)
 	return 0;
 }
 
-static void on_restored(const char *path, const char *outcome, const char *from, const char *to,
+/* @name is a group's file: whoever may make groups chose its bytes. */
+static void on_restored(const char *name, const char *outcome, const char *from, const char *to,
 	int error, void *userdata)
 {
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", name);
+	for (char *p = path; *p; p++)
+		if (*p < 0x20 || *p > 0x7e)
+			*p = '?';
 	*(bool *)userdata = true;
 	if (!strcmp(outcome, "restored"))
 		printf("%s: %s -> %s, restored\n", path, from, to);

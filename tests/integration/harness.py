@@ -242,7 +242,8 @@ class Daemon:
     def recorded(self):
         try:
             with open(self.record, errors="replace") as f:
-                return [Write(x) for x in f.read().splitlines()]
+                whole = f.read().rpartition("\n")[0]  # the last line may be half written
+            return [Write(x) for x in whole.splitlines()]
         except FileNotFoundError:
             return []
 

@@ -147,6 +147,21 @@ def test_never_above_the_start(t):
 
 
 @seconds(6)
+def test_foreign_value_in_a_file_of_its_own(t):
+    """Somebody sets a file that mthpd has not written: it is the start value before anything is written there."""
+    p = Pair(t)
+    wait(lambda: (p.daemon.group(p.scattered.path)["some"] or 0) > 0.3, "stalls are seen")
+    p.scattered.set_knob("max_size", "8192")
+    p.killed()
+    equal(p.daemon.group("scattered.service")["own"]["max_size"]["baseline"], "8192", "baseline")
+    told = [(d["old"], d["new"]) for d in p.daemon.history() if d["knob"] == "memory.thp.max_size"]
+    equal(told, [("8192", "4096")], "what history says")
+    check(any("holds 8192 instead of max" in line for line in p.daemon.lines("memory.thp.max_size")), "no warning")
+    p.daemon.stop()
+    equal(p.scattered.knob("max_size"), "8192", "max_size after the stop")
+
+
+@seconds(6)
 def test_foreign_value(t):
     """Somebody sets a group's file that we wrote: adopted, and it is what the stop leaves."""
     p = Pair(t)

@@ -122,10 +122,10 @@ static inline void turn_for(struct state *s, unsigned msec)
 	event_base_dispatch(s->base);
 }
 
-/* Turns the loop until *what reaches n, or for 5 s. */
+/* Turns the loop until *what reaches n, or for 20 s. */
 static inline void turn_until(struct state *s, const unsigned *what, unsigned n)
 {
-	uint64_t end = now_msec() + 5000;
+	uint64_t end = now_msec() + 20000;
 
 	while (*what < n && now_msec() < end)
 		turn_for(s, 10);
@@ -210,10 +210,10 @@ static inline unsigned count_fds(void)
 }
 
 /* Descriptors are closed by a thread of the watcher's: turns the loop until @n are open,
- * or for 5 s. */
+ * or for 20 s. */
 static inline void assert_fds(struct state *s, unsigned n)
 {
-	uint64_t end = now_msec() + 5000;
+	uint64_t end = now_msec() + 20000;
 
 	while (count_fds() != n && now_msec() < end)
 		turn_for(s, 10);
