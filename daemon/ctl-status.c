@@ -260,35 +260,29 @@ static void add_group(struct ctl_table *t, const json_t *group, bool own)
 	ctl_table_add(t, word(group, "state"));
 }
 
+/* "3.1k"; false for none. */
+static bool counted(const json_t *counters, const char *key, char *ret)
+{
+	const json_t *v = get(counters, key);
+
+	ctl_human_count(v, ret);
+	return json_is_integer(v) && json_integer_value(v) > 0;
+}
+
 /* What the kernel counted for the group since it was made; no line without events. */
 static void print_own_counters(FILE *f, const json_t *group)
 {
-	static const struct {
-		const char *key, *head, *what;
-	} parts[] = {
-		{"margin_anon", "large folios refused: ", " at faults"},
-		{"margin_swpin", "large folios refused: ", " at swap-in"},
-		{"margin_shmem", "large folios refused: ", " of shmem"},
-		{"margin_collapse", "large folios refused: ", " at collapse"},
-		{"size_limited", "large folios refused: ", " above max_size"},
-		{"split_avoided", "kept whole, as swap had no room: ", ""},
-	};
 	const json_t *counters = get(get(group, "own"), "counters");
-	const char *head = NULL;
-	char text[512], count[CTL_HUMAN_LEN];
+	char text[512] = "", count[CTL_HUMAN_LEN];
 	size_t n = 0;
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		const json_t *v = get(counters, parts[i].key);
-		bool same = head && !strcmp(head, parts[i].head);
-
-		if (!json_is_integer(v) || json_integer_value(v) <= 0)
-			continue;
-		ctl_human_count(v, count);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s%s%s", same ? ", " : n ? "; " : "",
-			same ? "" : parts[i].head, count, parts[i].what);
-		head = parts[i].head;
-	}
+	for (size_t i = 0; i < CTL_REFUSALS; i++)
+		if (counted(counters, ctl_refusals[i].key, count))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %s %s",
+				n ? "," : "large folios refused:", count, ctl_refusals[i].where);
+	if (counted(counters, "split_avoided", count))
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%skept whole, as swap had no room: %s",
+			n ? "; " : "", count);
 	if (n)
 		ctl_put_wrapped(f, 4, text);
 }

@@ -199,24 +199,13 @@ void ctl_human_count(const json_t *count, char *ret)
 		snprintf(ret, CTL_HUMAN_LEN, "%.*f%c", v < 9.95, v, *unit);
 }
 
-json_t *ctl_refused(const json_t *counters)
-{
-	static const char *const keys[] = {
-		"margin_anon", "margin_swpin", "margin_shmem", "margin_collapse", "size_limited"};
-	json_int_t sum = 0;
-	bool any = false;
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const json_t *v = json_object_get(counters, keys[i]);
-
-		if (!json_is_integer(v))
-			continue;
-		any = true;
-		if (__builtin_add_overflow(sum, json_integer_value(v), &sum))
-			return NULL;
-	}
-	return any ? json_integer(sum) : NULL;
-}
+const struct ctl_refusal ctl_refusals[CTL_REFUSALS] = {
+	{"margin_anon", "at faults"},
+	{"margin_swpin", "at swap-in"},
+	{"margin_shmem", "of shmem"},
+	{"margin_collapse", "at collapse"},
+	{"size_limited", "above max_size"},
+};
 
 void ctl_human_share(const json_t *share, char *ret)
 {

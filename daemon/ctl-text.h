@@ -43,9 +43,12 @@ void ctl_human_count(const json_t *count, char *ret);
 /* "12.3%" of a share 0..1; "-" for no number. */
 void ctl_human_share(const json_t *share, char *ret);
 
-/* Large folios that the kernel refused a group, of the counters of its own files
- * (status, `own.counters`); NULL where there are none. A new reference. */
-json_t *ctl_refused(const json_t *counters);
+/* Counters of a group's own files (status, `own.counters`): where the kernel refused it
+ * large folios. */
+#define CTL_REFUSALS 5
+extern const struct ctl_refusal {
+	const char *key, *where;
+} ctl_refusals[CTL_REFUSALS];
 
 /* A table: columns as wide as their widest cell, two blanks between them. The
  * column @elastic is cut at its front to keep CTL_WIDTH, as the end of a path

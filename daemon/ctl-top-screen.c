@@ -345,17 +345,17 @@ static void used_of(const struct screen *s, const json_t *group, char *ret, size
 static void counts_of(const struct screen *s, const json_t *group, char *ret, size_t size)
 {
 	const json_t *counters = get(get(group, "own"), "counters");
-	json_t *sum;
+	json_t *sum = json_is_object(counters) ? json_real(0) : NULL;
 	char refused[CTL_HUMAN_LEN], kept[CTL_HUMAN_LEN];
 
 	*ret = '\0';
-	if (!has_counts(s))
-		return;
-	sum = ctl_refused(counters);
+	for (size_t i = 0; i < CTL_REFUSALS; i++)
+		json_real_set(sum, json_number_value(sum) + number(counters, ctl_refusals[i].key, 0));
 	ctl_human_count(sum, refused);
 	ctl_human_count(get(counters, "split_avoided"), kept);
 	json_decref(sum);
-	snprintf(ret, size, "%*s %*s ", COUNT_COLUMNS - 1, refused, COUNT_COLUMNS - 1, kept);
+	if (has_counts(s))
+		snprintf(ret, size, "%*s %*s ", COUNT_COLUMNS - 1, refused, COUNT_COLUMNS - 1, kept);
 }
 
 static void draw_group(struct screen *s, const json_t *group)

@@ -79,37 +79,9 @@ void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own
 	ret->present = true;
 }
 
-/* A value of somebody else's in a file that we have not written: it is the start value
- * from now on, and what is wanted has to be decided anew, below it. (In a file that we
- * wrote, the actuator finds it.) */
-static bool others_have_set(struct engine *e, struct loop_group *g)
-{
-	struct own_values now, base;
-	bool any = false;
-
-	if (group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
-		return false;
-	for (unsigned f = 0; f < OWN_FILES; f++) {
-		char path[PATH_MAX];
-
-		if (strcmp(g->own.stands.value[f], g->own.base.value[f]) != 0 ||
-			strcmp(now.value[f], base.value[f]) != 0 || !strcmp(now.value[f], g->own.stands.value[f]))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", g->path, own_file_name[f]);
-		engine_tell_foreign(e, path, g->own.stands.value[f], now.value[f], true);
-		any = true;
-	}
-	if (any)
-		loop_group_own(e->loop, g, &base, &now);
-	return any;
-}
-
 static bool apply_group(struct engine *e, struct loop_group *g)
 {
 	bool any = false;
-
-	if (others_have_set(e, g))
-		return false;
 
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		struct loop_want w = { .reason = g->own.reason[f], .cause = g };
@@ -121,7 +93,9 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		memcpy(was, g->own.stands.value[f], sizeof(was));
 		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
 		memcpy(w.value, g->own.want.value[f], sizeof(w.value));
-		r = group_actuator_apply(e->group_actuator, g->path, g->id, f, w.value, NULL);
+		/* What was refused only counts as standing. */
+		r = group_actuator_apply(e->group_actuator, g->path, g->id, f, w.value,
+			strcmp(was, g->own.base.value[f]) == 0 ? was : NULL);
 		if (r == ACTUATOR_GONE)
 			break; /* the tree notices */
 		if (r == ACTUATOR_FOREIGN) {

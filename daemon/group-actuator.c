@@ -387,10 +387,11 @@ static bool take_foreign(struct group_actuator *a, const struct target *t, struc
 }
 
 static enum actuator_result apply_to_file(
-	struct group_actuator *a, const struct target *t, const char *value, char *ret_old)
+	struct group_actuator *a, const struct target *t, const char *value, const char *expected)
 {
 	char current[OWN_VALUE_LEN];
 	struct group_entry *e;
+	bool ours;
 	int r = read_value(a, t, current);
 
 	if (r == -ENOENT || r == -ENODEV)
@@ -399,12 +400,14 @@ static enum actuator_result apply_to_file(
 		return ACTUATOR_REFUSED;
 	if (r < 0)
 		return failed(a, t, value, r);
-	if (ret_old)
-		snprintf(ret_old, OWN_VALUE_LEN, "%s", current);
 	e = settle(a, t, current);
-	if (e && e->files[t->k].written[0] && strcmp(current, e->files[t->k].written) &&
-		!take_foreign(a, t, e, current, value))
+	ours = e && e->files[t->k].written[0];
+	if (ours && strcmp(current, e->files[t->k].written) && !take_foreign(a, t, e, current, value))
 		return ACTUATOR_FOREIGN;
+	if (!ours && expected && strcmp(current, expected)) {
+		tell_foreign(a, t, expected, current, true);
+		return ACTUATOR_FOREIGN;
+	}
 	if (!strcmp(current, value))
 		return ACTUATOR_SAME;
 	e = find_entry(a, t->path, t->id);
@@ -421,7 +424,7 @@ static void flush(struct group_actuator *a)
 }
 
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
-	enum own_file k, const char *value, char *ret_old)
+	enum own_file k, const char *value, const char *expected)
 {
 	struct target t = {path, id, k, -1};
 	enum actuator_result result;
@@ -429,7 +432,7 @@ enum actuator_result group_actuator_apply(struct group_actuator *a, const char *
 	if (!group_path_valid(path) || !own_value_valid(k, value))
 		return ACTUATOR_REFUSED;
 	t.fd = open_group(a, path, id);
-	result = t.fd < 0 ? failed(a, &t, value, t.fd) : apply_to_file(a, &t, value, ret_old);
+	result = t.fd < 0 ? failed(a, &t, value, t.fd) : apply_to_file(a, &t, value, expected);
 	cleanup_close(&t.fd);
 	if (result == ACTUATOR_FOREIGN)
 		flush(a);

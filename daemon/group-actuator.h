@@ -39,12 +39,13 @@ void group_actuator_set_reassert(struct group_actuator *a, bool yes);
 int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
 	struct own_values *ret_now, struct own_values *ret_base);
 
-/* Wants @value (own_value_valid()). The old value is copied to @ret_old (size
- * OWN_VALUE_LEN, may be NULL; untouched when it could not be read). Never
- * returns a value outside the enum. ACTUATOR_READONLY is found out each time
- * anew; it is warned about once until a write goes well. */
+/* Wants @value (own_value_valid()). In a file that mthpd has not written another value
+ * than @expected (NULL = any) is somebody else's and the start value from now on: told,
+ * ACTUATOR_FOREIGN, and @value is to be thought over. Never returns a value outside the
+ * enum. ACTUATOR_READONLY is found out each time anew; it is warned about once until a
+ * write goes well. */
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
-	enum own_file k, const char *value, char *ret_old);
+	enum own_file k, const char *value, const char *expected);
 
 /* For the audit: has somebody changed a value of ours? Handles each as apply
  * would. Groups that are gone are forgotten. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The three memory.thp.* files of one memory cgroup (lib/own.h): how a group's
- * directory is found, and how a value is read and written there. Called by the baseline and by the group
- * actuator, the only two that write to these files. Keeps no state, never
- * decides what is wanted, never follows a link, never leaves the cgroup tree.
+ * directory is found, and how a value is read and written there. Called by the
+ * baseline and by the group actuator, the only two that write to these files. Keeps
+ * no state, never decides what is wanted, never follows a link, never leaves the
+ * cgroup tree.
  */
 #ifndef MTHPD_GROUP_KNOB_H
 #define MTHPD_GROUP_KNOB_H

@@ -26,6 +26,13 @@ enum config_log_level log_get_level(void)
 	return max_level;
 }
 
+void log_clean(char *text)
+{
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+}
+
 void log_line(enum config_log_level level, const char *format, ...)
 {
 	char line[2048];
@@ -36,9 +43,6 @@ void log_line(enum config_log_level level, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(line, sizeof(line), format, ap);
 	va_end(ap);
-	/* Names in a line are whatever somebody called a cgroup. */
-	for (char *p = line; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	log_clean(line);
 	fprintf(stderr, "%s%s\n", getenv("JOURNAL_STREAM") ? prefix[level] : "", line);
 }

@@ -14,6 +14,9 @@ enum config_log_level log_get_level(void);
 void log_line(enum config_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Names in a line are whatever somebody called a cgroup: no control bytes. */
+void log_clean(char *text);
+
 #define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)

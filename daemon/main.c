@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <event2/event.h>
 #include <systemd/sd-daemon.h>
 
+#include "baseline-groups.h"
 #include "baseline.h"
 #include "bus.h"
 #include "engine.h"
@@ -158,16 +158,13 @@ static int check_config(const struct arguments *a)
 	return 0;
 }
 
-/* @name is a group's file: whoever may make groups chose its bytes. */
 static void on_restored(const char *name, const char *outcome, const char *from, const char *to,
 	int error, void *userdata)
 {
-	char path[PATH_MAX];
+	char path[GROUP_FILE_PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s", name);
-	for (char *p = path; *p; p++)
-		if (*p < 0x20 || *p > 0x7e)
-			*p = '?';
+	log_clean(path);
 	*(bool *)userdata = true;
 	if (!strcmp(outcome, "restored"))
 		printf("%s: %s -> %s, restored\n", path, from, to);

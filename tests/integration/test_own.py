@@ -156,6 +156,7 @@ def test_foreign_value_in_a_file_of_its_own(t):
     equal(p.daemon.group("scattered.service")["own"]["max_size"]["baseline"], "8192", "baseline")
     told = [(d["old"], d["new"]) for d in p.daemon.history() if d["knob"] == "memory.thp.max_size"]
     equal(told, [("8192", "4096")], "what history says")
+    equal(p.daemon.status()["counters"]["foreign_changes"], 1, "foreign changes")
     check(any("holds 8192 instead of max" in line for line in p.daemon.lines("memory.thp.max_size")), "no warning")
     p.daemon.stop()
     equal(p.scattered.knob("max_size"), "8192", "max_size after the stop")

@@ -101,15 +101,33 @@ static void test_look_that_fails(void **state)
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* Somebody was there first: not a byte is written before that was thought over. */
+static void test_unexpected_in_a_file_that_is_not_ours(void **state)
+{
+	struct world *w = *state;
+	uint64_t id = id_of(w, WEB);
+	struct own_values now, base;
+
+	put(w, WEB, MAX_SIZE, "8192\n");
+	assert_int_equal(group_actuator_apply(w->a, WEB, id, OWN_MAX_SIZE, "65536", "max"), ACTUATOR_FOREIGN);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "8192\n");
+	assert_int_equal(counts(w).writes, 0);
+	assert_int_equal(counts(w).foreign_changes, 1);
+	assert_int_equal(group_actuator_apply(w->a, WEB, id, OWN_MAX_SIZE, "4096", "8192"), ACTUATOR_WRITTEN);
+	look(w, WEB, &now, &base);
+	assert_string_equal(base.value[OWN_MAX_SIZE], "8192");
+	/* It is ours now: what we wrote is what is expected. */
+	assert_int_equal(group_actuator_apply(w->a, WEB, id, OWN_MAX_SIZE, "8192", "max"), ACTUATOR_WRITTEN);
+	assert_int_equal(counts(w).foreign_changes, 1);
+}
+
 static void test_write_and_write_back(void **state)
 {
 	struct world *w = *state;
 	struct own_values now, base;
-	char old[OWN_VALUE_LEN] = "";
 
-	assert_int_equal(group_actuator_apply(w->a, WEB, id_of(w, WEB), OWN_MAX_SIZE, "65536", old),
+	assert_int_equal(group_actuator_apply(w->a, WEB, id_of(w, WEB), OWN_MAX_SIZE, "65536", "max"),
 		ACTUATOR_WRITTEN);
-	assert_string_equal(old, "max");
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
 	assert_string_equal(text_of(w, DB, MAX_SIZE), "max\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
@@ -494,6 +512,7 @@ int main(void)
 		T(test_look_at_a_group_that_is_gone),
 		T(test_texts_that_are_not_understood),
 		T(test_look_that_fails),
+		T(test_unexpected_in_a_file_that_is_not_ours),
 		T(test_write_and_write_back),
 		T(test_what_stands_is_not_written),
 		T(test_values_that_no_file_shows),
