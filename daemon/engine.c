@@ -311,7 +311,8 @@ static int open_directories(struct engine *e)
 {
 	e->root_fd = open(*e->root ? e->root : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (e->root_fd < 0) {
-		log_err("%s: %s", *e->root ? e->root : "/", strerror(errno));
+		log_err("--root=%s cannot be opened: %s; it takes a directory that holds sys and proc",
+			*e->root ? e->root : "/", strerror(errno));
 		return ENGINE_EX_UNAVAILABLE;
 	}
 	e->thp_fd = openat(e->root_fd, THP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

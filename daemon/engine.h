@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The daemon's heart: wakes up (watch), looks (memcg, host, thp), lets the
- * loop decide, and hands what it wants to the actuator. One sample travels
- *   engine_tick -> memcg_sample_read -> loop_observe/controller_step ->
- *   loop_decide/arbiter_decide -> actuator_apply -> the file.
+ * loop decide, and hands what it wants to the actuator. README.md (reading order)
+ * shows the calls through which one sample travels.
  * Called by main and by the services (varlink, metrics), which only read. Never decides:
  * what is wanted comes from lib/.
  */

@@ -237,6 +237,19 @@ static void on_signal(evutil_socket_t sig, short what, void *userdata)
 	event_base_loopbreak(d->base);
 }
 
+/* From here to the exit all is put back already: a second Ctrl-C, or systemd's, must
+ * not turn that into death by a signal. */
+static void ignore_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int run_loop(struct daemon *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
@@ -255,6 +268,7 @@ static int run_loop(struct daemon *d)
 		sd_notify(0, "STOPPING=1");
 	}
 	r |= engine_stop(d->engine);
+	ignore_signals(); /* before libevent gives them back to the default */
 	for (int i = 0; i < 3; i++)
 		if (ev[i])
 			event_free(ev[i]);

@@ -381,6 +381,20 @@ def test_sigint_is_a_stop(t):
     w.unchanged("files that differ")
 
 
+@seconds(3)
+def test_impatient_stop(t):
+    """Ctrl-C again and again until mthpd has ended: all is put back, and the exit code is 0."""
+    w = World(t)
+    d = t.daemon(w.tree)
+    w.dropped()
+    while d.process.poll() is None:
+        d.signal(signal.SIGINT)
+        d.signal(signal.SIGTERM)
+        time.sleep(0.0002)
+    d.wait_end(0)
+    w.unchanged("files that differ")
+
+
 def test_switch_appears_unparseable(t):
     """A file that turns into nonsense while mthpd runs is not written any more, and the stop leaves it."""
     w = World(t)

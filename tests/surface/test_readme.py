@@ -138,6 +138,38 @@ def test_readme_says_what_exists(t):
             check(f.read() in blocks, "README.md does not show tests/fixtures/shown/%s as it is", name)
 
 
+def bodies(path):
+    """The functions of a file: name -> what they call."""
+    with open(os.path.join(TOP, path)) as f:
+        text = f.read()
+    found = re.findall(r"^\w[^;{}#]*?\b(\w+)\([^;{}]*?\)\n\{\n(.*?)^\}", text, re.M | re.S)
+    return {name: set(re.findall(r"\b(\w+)\(", body)) for name, body in found}
+
+
+def reaches(functions, name, callee, seen=()):
+    """True when @name calls @callee, itself or through functions of the same file."""
+    calls = functions.get(name, set())
+    return callee in calls or any(
+        reaches(functions, c, callee, (*seen, name)) for c in calls if c in functions and c not in seen + (name,))
+
+
+def test_reading_order(t):
+    """The path of a sample in README.md: each function is where it says, and the one above it calls it."""
+    block = next(b for b in fenced() if b.startswith("tick()"))
+    above = []
+    steps = []
+    for line in block.splitlines():
+        indent, name, path, what = re.fullmatch(r"( *)(\w+)\(\) +(\S+) +(.*)", line).groups()
+        functions = bodies(path)
+        check(name in functions, "no %s() in %s", name, path)
+        above = above[:len(indent) // 2]
+        if above:
+            check(reaches(bodies(above[-1][1]), above[-1][0], name), "%s() does not call %s()", above[-1][0], name)
+        above.append((name, path))
+        steps += re.findall(r"^\d", what)
+    equal(steps, list("12345"), "numbered calls")
+
+
 def test_examples_of_mthpctl(t):
     """EXAMPLES of mthpctl(1), as they stand but for ten minutes."""
     tool("jq")
