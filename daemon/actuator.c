@@ -23,12 +23,19 @@ struct refused {
 	bool by_kernel; /* EINVAL; otherwise not listed by the file */
 };
 
+/* What was told about a file last. */
+enum told { TOLD_NOTHING, TOLD_TEXT, TOLD_DENIED };
+
 struct file {
 	char path[THP_PATH_MAX];
 	struct choice known; /* tokens as of the last look, n = 0 for a number */
+	bool usable;	     /* as of the last look: the text is understood and can be steered */
+	bool gone;	     /* as of the last look: there is no such file */
+	bool started;	     /* its start value is known */
+	int denied;	     /* -errno of an attempt to write; 0 = none since the last probe */
+	enum told told;
 	unsigned contested;  /* how often somebody replaced a value of ours */
 	bool yielded;	     /* contested too often: theirs */
-	bool warned_unparseable;
 	int warned_errno; /* of the last write that failed otherwise; 0 after one that went well */
 	unsigned n_refused;
 	struct refused refused[REFUSED_MAX];
@@ -40,7 +47,7 @@ struct actuator {
 	struct actuator_ops ops;
 	void *userdata;
 	bool dry_run, reassert, read_only;
-	bool warned_read_only, warned_journal;
+	bool warned_journal;
 	struct actuator_counts counts;
 	unsigned n;
 	struct file files[BASELINE_FILES_MAX];
@@ -111,14 +118,6 @@ void actuator_warn(const struct actuator_ops *ops, void *userdata, const char *f
 
 #define warn(a, ...) actuator_warn(&(a)->ops, (a)->userdata, __VA_ARGS__)
 
-static void warn_unparseable(struct actuator *a, struct file *f)
-{
-	if (f->warned_unparseable)
-		return;
-	f->warned_unparseable = true;
-	warn(a, "%s: the text of the file is not understood: it is never written", f->path);
-}
-
 static void warn_journal(struct actuator *a, int error)
 {
 	if (a->warned_journal)
@@ -133,63 +132,132 @@ static bool is_denial(int error)
 	return error == -EROFS || error == -EACCES || error == -EPERM;
 }
 
-static void set_read_only(struct actuator *a, const char *path, int error)
+static void tell_trouble(struct actuator *a, const char *path, const char *sentence)
+{
+	if (a->ops.trouble)
+		a->ops.trouble(path, sentence, a->userdata);
+}
+
+/* Tells what keeps @f from being steered, if that is another matter than before. */
+static void tell_file(struct actuator *a, struct file *f)
+{
+	char sentence[KNOB_TROUBLE_LEN] = "";
+	enum told told = f->told;
+
+	f->told = !f->usable && !f->gone ? TOLD_TEXT : f->denied && !a->read_only ? TOLD_DENIED : TOLD_NOTHING;
+	if (f->told == told)
+		return;
+	if (told)
+		tell_trouble(a, f->path, NULL);
+	if (f->told == TOLD_TEXT)
+		knob_trouble(a->thp_fd, f->path, &f->known, sentence);
+	else if (f->told == TOLD_DENIED)
+		snprintf(sentence, sizeof(sentence), "%s cannot be written (%s): it stays as it is",
+			f->path, strerror(-f->denied));
+	if (*sentence)
+		tell_trouble(a, f->path, sentence);
+	else
+		f->told = TOLD_NOTHING;
+}
+
+/* @why: the first of the files that cannot be written, NULL = some can. */
+static void set_read_only(struct actuator *a, const struct file *why)
 {
 	/* systemd sets it for each service; then our own unit is the first suspect */
 	const char *unit =
 		getenv("INVOCATION_ID") ? "; check the unit's hardening (ReadWritePaths=)" : "";
+	char sentence[KNOB_TROUBLE_LEN];
 
-	a->read_only = true;
-	if (a->warned_read_only)
+	if (a->read_only == (why != NULL))
 		return;
-	a->warned_read_only = true;
-	if (error == -EROFS)
-		warn(a,
+	a->read_only = why != NULL;
+	if (!why) {
+		tell_trouble(a, "", NULL);
+		return;
+	}
+	if (why->denied == -EROFS)
+		snprintf(sentence, sizeof(sentence),
 			"%s: sysfs is mounted read-only: observing only; mount the host's /sys "
 			"read-write or run on the host%s",
-			path, unit);
+			why->path, unit);
 	else
-		warn(a, "%s: %s: observing only; it takes root with CAP_DAC_OVERRIDE%s", path,
-			strerror(-error), unit);
+		snprintf(sentence, sizeof(sentence),
+			"%s: %s: observing only; it takes root with CAP_DAC_OVERRIDE%s", why->path,
+			strerror(-why->denied), unit);
+	tell_trouble(a, "", sentence);
 }
 
 /* ---- looking ------------------------------------------------------------ */
 
+/* Asks about each managed file; @anew: what failed earlier counts no longer. */
+static void find_denied(struct actuator *a, bool anew)
+{
+	const struct file *first = NULL;
+	bool writable = false;
+
+	for (unsigned i = 0; i < a->n; i++) {
+		struct file *f = &a->files[i];
+		int r = faccessat(a->thp_fd, f->path, W_OK, 0) < 0 ? -errno : 0;
+
+		if (is_denial(r) || anew)
+			f->denied = is_denial(r) ? r : 0;
+		writable |= r == 0 && !f->denied;
+		if (f->denied && !first)
+			first = f;
+	}
+	set_read_only(a, writable ? NULL : first);
+	for (unsigned i = 0; i < a->n; i++)
+		tell_file(a, &a->files[i]);
+}
+
 int actuator_probe(struct actuator *a)
 {
-	const char *denied = "enabled";
-	int error = 0;
+	find_denied(a, true);
+	for (unsigned i = 0; a->read_only && i < a->n; i++)
+		if (a->files[i].denied)
+			return a->files[i].denied;
+	return 0;
+}
 
-	for (unsigned i = 0; i < a->n || i == 0; i++) {
-		const char *path = a->n ? a->files[i].path : "enabled";
-		int r = faccessat(a->thp_fd, path, W_OK, 0) < 0 ? -errno : 0;
+bool actuator_denied(const struct actuator *a, const char *path)
+{
+	const struct file *f = find_file(a, path);
 
-		if (r == 0) {
-			a->read_only = false;
-			return 0;
-		}
-		if (is_denial(r) && !error) {
-			error = r;
-			denied = path;
-		}
-	}
-	if (error)
-		set_read_only(a, denied, error);
-	return error;
+	return f && f->denied;
+}
+
+bool actuator_usable(const struct actuator *a, const char *path)
+{
+	const struct file *f = find_file(a, path);
+
+	return f && f->usable;
+}
+
+const struct choice *actuator_choice(const struct actuator *a, const char *path)
+{
+	const struct file *f = find_file(a, path);
+
+	return f && f->usable && f->known.n ? &f->known : NULL;
+}
+
+static bool is_gone(int error)
+{
+	return error == -ENOENT || error == -ENODEV;
 }
 
 static int look(struct actuator *a, struct file *f, char value[KNOB_VALUE_LEN])
 {
 	int r = knob_read(a->thp_fd, f->path, &f->known, value);
 
-	if (r == -EINVAL)
-		warn_unparseable(a, f);
+	f->gone = is_gone(r);
+	f->usable = r == 0 && knob_usable(f->path, &f->known);
+	tell_file(a, f);
 	return r;
 }
 
 static enum actuator_result unreadable(int error)
 {
-	return error == -ENOENT || error == -ENODEV ? ACTUATOR_GONE : ACTUATOR_REFUSED;
+	return is_gone(error) ? ACTUATOR_GONE : ACTUATOR_REFUSED;
 }
 
 static void tell_foreign(
@@ -211,6 +279,7 @@ static int note_start(struct actuator *a, struct file *f, const char *value)
 	r = baseline_note_start(a->baseline, f->path, value, &foreign);
 	if (r == 0 && foreign)
 		tell_foreign(a, f->path, expected, value, true);
+	f->started = r == 0;
 	return r;
 }
 
@@ -232,7 +301,7 @@ int actuator_manage(struct actuator *a, const char *path)
 		baseline_known(a->baseline, path, &f->known);
 	}
 	r = look(a, f, value);
-	if (r == -ENOENT || r == -ENODEV)
+	if (is_gone(r))
 		return -ENOENT;
 	if (f == &a->files[a->n])
 		a->n++;
@@ -309,7 +378,8 @@ static enum actuator_result write_failed(
 {
 	a->counts.write_errors++;
 	if (is_denial(error)) {
-		set_read_only(a, f->path, error);
+		f->denied = error;
+		find_denied(a, false); /* has the whole directory become read-only? */
 		return ACTUATOR_READONLY;
 	}
 	if (error == -EINVAL)
@@ -333,7 +403,7 @@ static enum actuator_result write_value(
 	}
 	if (a->dry_run)
 		return ACTUATOR_DRY;
-	if (a->read_only)
+	if (f->denied)
 		return ACTUATOR_READONLY;
 	r = baseline_journal(a->baseline, f->path, old, value);
 	if (r < 0) {
@@ -374,7 +444,7 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	if (ours)
 		f->contested++;
 	again = a->reassert && ours && f->contested <= ACTUATOR_REASSERT_MAX &&
-		strcmp(found, wanted) && !a->dry_run && !a->read_only;
+		strcmp(found, wanted) && !a->dry_run && !f->denied;
 	if (!again) {
 		int r = baseline_adopt(a->baseline, f->path, found);
 
@@ -390,6 +460,17 @@ static bool take_foreign(struct actuator *a, struct file *f, const char *found, 
 	return again;
 }
 
+/* A look before a file is written or compared. -EINVAL also where it says nothing usable; a
+ * file that did so at the start has its start value taken now. */
+static int look_to_steer(struct actuator *a, struct file *f, char value[KNOB_VALUE_LEN])
+{
+	int r = look(a, f, value);
+
+	if (r == 0 && !f->usable)
+		return -EINVAL;
+	return r == 0 && !f->started ? note_start(a, f, value) : r;
+}
+
 enum actuator_result actuator_apply(
 	struct actuator *a, const char *path, const char *value, char *ret_old)
 {
@@ -399,11 +480,9 @@ enum actuator_result actuator_apply(
 
 	if (!f || !knob_value_valid(path, value))
 		return ACTUATOR_REFUSED;
-	r = look(a, f, current);
+	r = look_to_steer(a, f, current);
 	if (r < 0)
 		return unreadable(r);
-	if (!expected_value(a, f)) /* unparseable at start: its baseline is not known */
-		return ACTUATOR_REFUSED;
 	if (ret_old)
 		snprintf(ret_old, BASELINE_VALUE_LEN, "%s", current);
 	if (strcmp(current, expected_value(a, f)) && !take_foreign(a, f, current, value))
@@ -421,11 +500,9 @@ enum actuator_result actuator_audit(struct actuator *a, const char *path)
 
 	if (!f)
 		return ACTUATOR_REFUSED;
-	r = look(a, f, current);
+	r = look_to_steer(a, f, current);
 	if (r < 0)
 		return unreadable(r);
-	if (!expected_value(a, f))
-		return ACTUATOR_REFUSED;
 	snprintf(ours, sizeof(ours), "%s", expected_value(a, f));
 	if (!strcmp(current, ours))
 		return ACTUATOR_SAME;

@@ -4,8 +4,10 @@
  * Given a path under transparent_hugepage and a wanted value it reads, compares,
  * journals and writes, in this order: a value that already stands is not
  * written, a token that the file does not list is never written, EINVAL is
- * remembered for this run, EROFS/EACCES turns the actuator to observing with
- * one warning. It also notices values that somebody else changed and either
+ * remembered for this run. What keeps a file from being steered is told once when
+ * it begins and once when it ends: a text that is not understood (until it is
+ * again), or EROFS, EACCES or EPERM (until the next probe). Where no file at all
+ * can be written the actuator only observes. It also notices values that somebody else changed and either
  * adopts them (they are the baseline from then on) or re-asserts ours. Somebody
  * who replaces our values of one file more than three times has it: the file is
  * adopted and left alone, whichever of the two was asked for, because to write
@@ -26,7 +28,7 @@ enum actuator_result {
 	ACTUATOR_SAME, /* it already stood there */
 	ACTUATOR_WRITTEN,
 	ACTUATOR_DRY,	   /* dry run: would have written */
-	ACTUATOR_READONLY, /* EROFS, EACCES, EPERM: would have written */
+	ACTUATOR_READONLY, /* this file: EROFS, EACCES, EPERM; would have written */
 	ACTUATOR_FOREIGN,  /* somebody changed it: adopted just now, or left to them for good */
 	ACTUATOR_REFUSED,  /* EINVAL now or before, token not listed, unparseable file, other errno
 			    */
@@ -43,6 +45,10 @@ struct actuator_ops {
 	/* One line per event that a person should read; at most once per cause where noted above.
 	 */
 	void (*warn)(const char *message, void *userdata);
+	/* From now on @path cannot be steered, for the reason in @sentence; with NULL it can be
+	 * again. @path "": not one file can be written, which stands for all files that cannot.
+	 * NULL = not told. */
+	void (*trouble)(const char *path, const char *sentence, void *userdata);
 	/* @path now holds @found, written by somebody else; @adopted: it is the
 	 * baseline now, otherwise ours is about to be written again. */
 	void (*foreign)(const char *path, const char *expected, const char *found, bool adopted,
@@ -60,21 +66,31 @@ int actuator_new(int thp_fd, struct baseline *b, const struct actuator_ops *ops,
 void actuator_free(struct actuator *a);
 void actuator_set_dry_run(struct actuator *a, bool yes);
 void actuator_set_reassert(struct actuator *a, bool yes);
-bool actuator_read_only(const struct actuator *a); /* learned from a write or the probe */
+/* Not one managed file can be written, as a write or the probe learned. */
+bool actuator_read_only(const struct actuator *a);
+/* @path cannot be written, as far as is known. */
+bool actuator_denied(const struct actuator *a, const char *path);
+/* @path is managed, and what it says can be steered (knob_usable()), as of the last look. */
+bool actuator_usable(const struct actuator *a, const char *path);
 
-/* Is the directory writable? access(2)-like, without changing a value. Asks
- * about the managed files, before there are any about `enabled`. Sets or clears
- * the read-only state. Returns 0 or -errno (-EROFS, -EACCES, ...). */
+/* Which managed files are writable? access(2)-like, without changing a value;
+ * forgets denials of before. Returns 0 when at least one is, or none is there at
+ * all, otherwise -errno (-EROFS, -EACCES, ...). */
 int actuator_probe(struct actuator *a);
 
 /* Records the start value of @path; call once per managed file before anything
  * else (again is harmless). -EINVAL: not a path of ours, or the file cannot be
- * parsed and is never written; -ENOENT: no such file. */
+ * parsed and is not written until it can, when its start value is taken; -ENOENT:
+ * no such file; other -errno of reading, as with -EINVAL. */
 int actuator_manage(struct actuator *a, const char *path);
 
 /* Current value of @path into @buf: the selected token of a choice file, or
  * the number. Returns 0 or -errno (-EINVAL unparseable, -ENOBUFS). */
 int actuator_read(struct actuator *a, const char *path, char *buf, unsigned size);
+
+/* The words that @path lists, with the one that stood there at the last look; NULL
+ * unless it is managed, usable, and no number. */
+const struct choice *actuator_choice(const struct actuator *a, const char *path);
 
 /* Would apply() try to write @value: does the file list it, as of the last
  * look, and has the kernel not refused it? For callers that know a weaker

@@ -124,6 +124,8 @@ void caps_probe(const char *root, int root_fd, const struct thp_tree *thp, struc
 	c->size_swpin = thp->size_swpin;
 	c->shrink_underused = value_known(thp->shrink_underused);
 	c->n_sizes = thp->n_sizes;
+	for (unsigned i = 0; i < thp->n_sizes; i++)
+		c->n_switched += thp->sizes[i].enabled.n || thp->sizes[i].enabled_unparseable;
 	c->page_kb = thp->page_kb;
 	c->pmd_kb = thp->pmd_kb;
 }
@@ -180,6 +182,15 @@ static const char *const psi_remedy[] = {
 	[PSI_DENIED] = "run mthpd as root",
 };
 
+static void describe_sizes(const struct caps *c, char buf[160])
+{
+	int n = snprintf(buf, 160, "%u sizes, PMD %" PRIu64 " kB", c->n_sizes, c->pmd_kb);
+
+	if (c->n_usable < c->n_switched)
+		snprintf(buf + n, 160 - (size_t)n, "; only %u of %u switches can be steered by what they say",
+			c->n_usable, c->n_switched);
+}
+
 void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 {
 	char a[160], b[160];
@@ -190,11 +201,12 @@ void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 		snprintf(a, sizeof(a), "granted, window %" PRIu64 " ms", c->trigger_window_usec / 1000);
 	fn("psi-triggers", c->triggers == 1 ? a : c->triggers == 0 ? "refused: pressure is polled" : "not tried yet",
 		"", userdata);
-	snprintf(a, sizeof(a), "%u sizes, PMD %" PRIu64 " kB", c->n_sizes, c->pmd_kb);
+	describe_sizes(c, a);
 	fn("per-size", c->per_size ? a : "no hugepages-*kB directories: only the top-level switch is steered",
 		c->per_size ? "" : "Linux 6.8 or later has them", userdata);
-	fn("writable", c->writable ? "yes" : "no: changes are only logged", c->writable ? "" :
-		"run as root where /sys is mounted read-write", userdata);
+	snprintf(a, sizeof(a), "yes, but not %u of %u files: those stay as they are", c->n_denied, c->n_steered);
+	fn("writable", !c->writable ? "no: changes are only logged" : c->n_denied ? a : "yes",
+		c->writable ? "" : "run as root where /sys is mounted read-write", userdata);
 	fn("mthp-collapse", c->mthp_collapse ? "yes: max_ptes_none is 0 or the maximum" : "no", "", userdata);
 	fn("shrink-underused", c->shrink_underused ? "yes" : "no", "", userdata);
 	fn("size-swpin", c->size_swpin ? "yes" : "no: swap-in size is inferred from refaults", "", userdata);
@@ -208,13 +220,14 @@ json_t *caps_to_json(const struct caps *c)
 {
 	static const char *const psi_word[] = { "present", "disabled", "absent", "denied" };
 
-	return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:I, s:I}",
+	return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, s:I, s:I}",
 		"cgroup", host_cgroup_mode_to_string(c->cgroup_mode), "psi", psi_word[c->psi],
 		"psi_triggers", c->triggers == 1 ? "granted" : c->triggers == 0 ? "polling" : "unknown",
 		"boot_option", *c->boot_option ? c->boot_option : NULL,
 		"thp", c->thp, "per_size", c->per_size, "mthp_collapse", c->mthp_collapse,
 		"shrink_underused", c->shrink_underused, "size_swpin", c->size_swpin,
 		"writable", c->writable, "boot_never", c->boot_never, "memcg_thp", c->memcg_margin,
-		"sizes", (int)c->n_sizes, "pmd_kb", (json_int_t)c->pmd_kb,
+		"sizes", (int)c->n_sizes, "sizes_usable", (int)c->n_usable, "files_denied", (int)c->n_denied,
+		"pmd_kb", (json_int_t)c->pmd_kb,
 		"trigger_window_usec", (json_int_t)c->trigger_window_usec);
 }

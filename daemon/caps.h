@@ -26,6 +26,10 @@ struct caps {
 	uint64_t trigger_window_usec;
 	bool memcg_margin;        /* our kernel: memcg_margin and memory.thp.* */
 	unsigned n_sizes, page_kb;
+	unsigned n_switched; /* sizes that have a switch (`enabled`); others are for shmem only */
+	/* Kept up to date by the engine: sizes whose switch says something usable, files that are
+	 * steered, and those of them that cannot be written. */
+	unsigned n_usable, n_steered, n_denied;
 	uint64_t pmd_kb;
 };
 

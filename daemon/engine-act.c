@@ -17,6 +17,8 @@
 #include "engine-internal.h"
 #include "log.h"
 
+#define THP_DIR "sys/kernel/mm/transparent_hugepage"
+
 static const char *const number_files[] = {
 	"khugepaged/max_ptes_none",
 	"khugepaged/defrag",
@@ -45,13 +47,43 @@ struct engine_knob *engine_knob(struct engine *e, const char *path)
 
 static void on_warn(const char *message, void *userdata)
 {
-	struct engine *e = userdata;
+	(void)userdata;
+	log_warning("%s", message);
+}
 
-	/* The first thing that the actuator says once it is read-only is why. */
-	if (actuator_read_only(e->actuator))
-		engine_degrade(e, "read-only", "nothing is written, changes are only logged: %s", message);
-	else
-		log_warning("%s", message);
+/* What the capabilities say about files follows them. */
+static void count_files(struct engine *e)
+{
+	const struct thp_tree *t = &e->tree_base;
+	char path[THP_PATH_MAX];
+
+	e->caps.n_usable = e->caps.n_denied = 0;
+	for (unsigned i = 0; i < t->n_sizes; i++)
+		e->caps.n_usable += actuator_usable(
+			e->actuator, thp_size_path(path, t->sizes[i].size_kb, "enabled"));
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		e->caps.n_denied += actuator_denied(e->actuator, e->knobs[i].path);
+	e->caps.n_steered = e->n_knobs;
+	e->caps.writable = !actuator_read_only(e->actuator);
+}
+
+static void on_trouble(const char *path, const char *sentence, void *userdata)
+{
+	struct engine *e = userdata;
+	const char *key = *path ? path : "read-only";
+
+	count_files(e);
+	if (sentence) {
+		engine_degrade(e, key, "%s%s",
+			*path ? "" : "nothing is written, changes are only logged: ", sentence);
+		return;
+	}
+	engine_undegrade(e, key);
+	e->replan = true;
+	for (unsigned i = 0; i < e->n_knobs; i++)
+		e->knobs[i].reread |= !*path || !strcmp(e->knobs[i].path, path);
+	if (actuator_usable(e->actuator, path) && !actuator_denied(e->actuator, path))
+		log_info("%s can be steered again", path);
 }
 
 void engine_tell_foreign(
@@ -78,25 +110,82 @@ static void on_foreign(
 	e->replan = true;
 }
 
-static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
+static const struct actuator_ops ops = {.warn = on_warn, .trouble = on_trouble, .foreign = on_foreign};
 
-static void manage(struct engine *e, const char *path)
+static void manage(struct engine *e, const char *path, void *userdata)
 {
 	struct engine_knob *k;
-	int r = actuator_manage(e->actuator, path);
 
-	if (r == -ENOENT || e->n_knobs == sizeof(e->knobs) / sizeof(e->knobs[0]))
+	(void)userdata;
+	if (actuator_manage(e->actuator, path) == -ENOENT || e->n_knobs == sizeof(e->knobs) / sizeof(e->knobs[0]))
 		return;
 	k = &e->knobs[e->n_knobs++];
-	*k = (struct engine_knob){ .broken = r < 0 };
+	*k = (struct engine_knob){0};
 	snprintf(k->path, sizeof(k->path), "%s", path);
-	if (r == 0)
-		r = actuator_read(e->actuator, path, k->stands, sizeof(k->stands));
-	if (r < 0) {
-		k->broken = true;
-		engine_degrade(e, "unparseable", "%s cannot be understood (%s): it is left alone", path,
-			strerror(-r));
-	}
+	actuator_read(e->actuator, path, k->stands, sizeof(k->stands)); /* else "": told already */
+}
+
+/* Each file that is there to be steered, in the order in which it is written. */
+typedef void (*file_fn)(struct engine *e, const char *path, void *userdata);
+
+static void each_file(struct engine *e, file_fn fn, void *userdata)
+{
+	const struct thp_tree *t = &e->tree_base;
+	char path[THP_PATH_MAX];
+
+	for (unsigned i = 0; i < t->n_sizes; i++)
+		if (t->sizes[i].enabled.n || t->sizes[i].enabled_unparseable)
+			fn(e, thp_size_path(path, t->sizes[i].size_kb, "enabled"), userdata);
+	for (unsigned i = 0; e->config->shmem && i < t->n_sizes; i++)
+		fn(e, thp_size_path(path, t->sizes[i].size_kb, "shmem_enabled"), userdata);
+	if (!t->per_size)
+		fn(e, "enabled", userdata);
+	fn(e, "defrag", userdata);
+	for (size_t i = 0; i < sizeof(number_files) / sizeof(number_files[0]); i++)
+		fn(e, number_files[i], userdata);
+}
+
+/* Files that are only read: the switches that others inherit, and what status tells. */
+static void check_unsteered(struct engine *e, const char *path)
+{
+	char sentence[KNOB_TROUBLE_LEN];
+
+	if (engine_knob(e, path))
+		return;
+	if (*knob_trouble(e->thp_fd, path, NULL, sentence))
+		engine_degrade(e, path, "%s", sentence);
+	else
+		engine_undegrade(e, path);
+}
+
+static void check_all_unsteered(struct engine *e)
+{
+	char path[THP_PATH_MAX];
+
+	check_unsteered(e, "enabled");
+	check_unsteered(e, "shmem_enabled");
+	for (unsigned i = 0; i < e->tree_base.n_sizes; i++)
+		check_unsteered(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "shmem_enabled"));
+}
+
+struct usable {
+	unsigned yes, no;
+	char first[KNOB_TROUBLE_LEN]; /* the first that is not */
+};
+
+static void count_usable(struct engine *e, const char *path, void *userdata)
+{
+	struct usable *u = userdata;
+	char sentence[KNOB_TROUBLE_LEN];
+	struct choice known = {0};
+
+	if (knob_kind(path) != KNOB_CHOICE || faccessat(e->thp_fd, path, F_OK, 0) < 0)
+		return;
+	baseline_known(e->baseline, path, &known);
+	if (!*knob_trouble(e->thp_fd, path, &known, sentence))
+		u->yes++;
+	else if (u->no++ == 0)
+		memcpy(u->first, sentence, sizeof(sentence));
 }
 
 /* The tree as it was before mthpd: what stands now, with the journaled
@@ -111,7 +200,10 @@ static void select_token(struct choice *c, const char *token)
 static void base_choice(struct engine *e, const char *path, struct choice *c)
 {
 	const char *base = baseline_get(e->baseline, path);
+	const struct choice *now = actuator_choice(e->actuator, path);
 
+	if (now)
+		*c = *now;
 	if (base)
 		select_token(c, base);
 }
@@ -182,9 +274,23 @@ static void warn_about_plan(struct engine *e)
 		log_info("transparent_hugepage=never on the kernel command line: nothing is raised");
 }
 
+int engine_act_check(struct engine *e)
+{
+	struct usable u = {0};
+
+	each_file(e, count_usable, &u);
+	if (u.yes)
+		return 0;
+	if (!u.no)
+		log_err("%s/" THP_DIR " holds no switch that mthpd knows: there is nothing to steer", e->root);
+	else
+		log_err("not one switch in %s/" THP_DIR " can be steered: %s%s", e->root, u.first,
+			u.no > 1 ? ", and the others are no better" : "");
+	return ENGINE_EX_UNAVAILABLE;
+}
+
 int engine_act_init(struct engine *e)
 {
-	char path[THP_PATH_MAX];
 	struct plan p;
 	int r = actuator_new(e->thp_fd, e->baseline, &ops, e, &e->actuator);
 
@@ -195,24 +301,15 @@ int engine_act_init(struct engine *e)
 	r = engine_own_init(e);
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < e->tree_base.n_sizes; i++)
-		if (e->tree_base.sizes[i].enabled.n || e->tree_base.sizes[i].enabled_unparseable)
-			manage(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "enabled"));
-	for (unsigned i = 0; e->config->shmem && i < e->tree_base.n_sizes; i++)
-		if (e->tree_base.sizes[i].shmem_enabled.n)
-			manage(e, thp_size_path(path, e->tree_base.sizes[i].size_kb, "shmem_enabled"));
-	if (!e->tree_base.per_size)
-		manage(e, "enabled");
-	manage(e, "defrag");
-	for (size_t i = 0; i < sizeof(number_files) / sizeof(number_files[0]); i++)
-		manage(e, number_files[i]);
-	if (actuator_probe(e->actuator) < 0)
-		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
-	e->caps.writable = !actuator_read_only(e->actuator);
+	each_file(e, manage, NULL);
+	check_all_unsteered(e);
+	actuator_probe(e->actuator);
+	count_files(e);
 	make_plan(e, &p);
 	e->loop = loop_new(e->config, &p, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), engine_now_usec());
 	if (!e->loop)
 		return -ENOMEM;
+	e->replan = false;
 	warn_about_sizes(e);
 	warn_about_plan(e);
 	return 0;
@@ -315,10 +412,12 @@ bool engine_record(struct engine *e, const struct loop_want *w, const char *old_
 {
 	struct decision d = { .realtime_usec = realtime_usec(), .reason = w->reason };
 
-	if (r == ACTUATOR_READONLY && e->caps.writable) {
-		e->caps.writable = false;
-		engine_degrade(e, "read-only", "the switches cannot be written: changes are only logged");
-	}
+	/* The machine's files are told about by on_trouble(). */
+	if (r == ACTUATOR_READONLY && !engine_knob(e, w->path))
+		engine_degrade(e, "group-read-only",
+			"%s cannot be written: changes of groups' own files are only logged", w->path);
+	else if (r == ACTUATOR_WRITTEN && !engine_knob(e, w->path))
+		engine_undegrade(e, "group-read-only");
 	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED || r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
 		return false;
 	snprintf(d.old_value, sizeof(d.old_value), "%s", old_value);
@@ -337,7 +436,7 @@ static bool apply_one(struct engine *e, const struct loop_want *w)
 	char was[CHOICE_LEN], old_value[BASELINE_VALUE_LEN] = "";
 	enum actuator_result r;
 
-	if (!k || k->broken || !strcmp(k->stands, w->value))
+	if (!k || !strcmp(k->stands, w->value))
 		return false;
 	memcpy(was, k->stands, sizeof(was));
 	r = actuator_apply(e->actuator, w->path, w->value, old_value);
@@ -423,11 +522,35 @@ static bool audit_journal(struct engine *e)
 	e->journal_failed = false;
 	engine_undegrade(e, "journal");
 	for (unsigned i = 0; i < e->n_knobs; i++)
-		if (!e->knobs[i].broken)
-			actuator_read(e->actuator, e->knobs[i].path, e->knobs[i].stands, sizeof(e->knobs[i].stands));
+		e->knobs[i].reread = true;
 	for (size_t i = 0; i < e->loop->n_groups; i++)
 		engine_own_look(e, e->loop->groups[i]);
 	return true;
+}
+
+/* What stands is taken from the files that can be steered again: true if there are any. */
+static bool reread_files(struct engine *e)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < e->n_knobs; i++) {
+		struct engine_knob *k = &e->knobs[i];
+
+		if (!k->reread)
+			continue;
+		actuator_read(e->actuator, k->path, k->stands, sizeof(k->stands));
+		k->reread = false;
+		any = true;
+	}
+	return any;
+}
+
+bool engine_retry_files(struct engine *e)
+{
+	actuator_forget_conflicts(e->actuator);
+	engine_undegrade(e, "conflict");
+	actuator_probe(e->actuator);
+	return reread_files(e);
 }
 
 bool engine_audit_files(struct engine *e)
@@ -437,8 +560,9 @@ bool engine_audit_files(struct engine *e)
 	bool again = audit_journal(e);
 
 	for (unsigned i = 0; i < e->n_knobs; i++)
-		if (!e->knobs[i].broken)
-			actuator_audit(e->actuator, e->knobs[i].path);
+		actuator_audit(e->actuator, e->knobs[i].path);
+	again |= reread_files(e);
+	check_all_unsteered(e);
 	audit_top(e);
 	engine_own_audit(e);
 	for (unsigned i = 0; (path = actuator_conflict(e->actuator, i)); i++)

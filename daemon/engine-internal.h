@@ -40,13 +40,13 @@
 #define TRIM_USEC UINT64_C(1000000)
 /* From the first refusal of a large folio to a look at that group alone. */
 #define HURRY_USEC UINT64_C(200000)
-#define DEGRADED_MAX 24
+#define DEGRADED_MAX 96 /* each file that is steered may have a reason of its own */
 
 /* One file that is steered, and what stands there as far as we know. */
 struct engine_knob {
 	char path[THP_PATH_MAX];
 	char stands[CHOICE_LEN];
-	bool broken; /* cannot be parsed: never written */
+	bool reread; /* it can be steered again: what stands is to be read */
 };
 
 /* A group that a tick is to look at. */
@@ -96,7 +96,7 @@ struct engine {
 	const struct engine_observer *observers[ENGINE_OBSERVERS_MAX];
 	unsigned n_observers;
 	struct {
-		char key[32], text[320];
+		char key[THP_PATH_MAX], text[320];
 	} degraded[DEGRADED_MAX];
 	unsigned n_degraded;
 	bool journal_failed; /* and something was not written for that */
@@ -142,12 +142,18 @@ int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s);
 
 /* ---- engine-act.c */
+/* Is there a switch that can be steered by what it says? 0, or an exit code after it said
+ * that there is none. Wants the baseline. */
+int engine_act_check(struct engine *e);
 int engine_act_init(struct engine *e);
 /* Writes what the loop wants where it differs from what stands. */
 void engine_apply(struct engine *e);
-/* Looks for values that somebody else changed. */
-/* True when what is wanted is to be written again, although it was wanted before. */
+/* Looks for values that somebody else changed. True when what is wanted is to be
+ * written again, although it was wanted before. */
 bool engine_audit_files(struct engine *e);
+/* A person asked for a fresh start (reload): files that could not be written may be again,
+ * and what was given up to others is ours. True as above. */
+bool engine_retry_files(struct engine *e);
 void engine_replan(struct engine *e);
 struct engine_knob *engine_knob(struct engine *e, const char *path);
 /* What @path should hold: the loop's want, under a hold what stands; NULL = not steered. */

@@ -100,7 +100,7 @@ static void put_unwritten(struct engine *e)
 		const struct loop_want *w = &e->loop->wants[i];
 		const struct engine_knob *k = knob_of(e, w->path, &stands);
 
-		if (!k || k->broken || !strcmp(stands, w->value))
+		if (!k || !strcmp(stands, w->value))
 			continue;
 		json_array_append_new(list, json_string(w->path));
 		memcpy(stands, w->value, CHOICE_LEN);
@@ -116,7 +116,7 @@ static void put_stands(struct engine *e)
 	json_t *changed = json_object();
 
 	for (unsigned i = 0; i < e->n_knobs; i++) {
-		if (e->knobs[i].broken || !strcmp(s->stands[i], e->knobs[i].stands))
+		if (!strcmp(s->stands[i], e->knobs[i].stands))
 			continue;
 		memcpy(s->stands[i], e->knobs[i].stands, CHOICE_LEN);
 		json_object_set_new(changed, e->knobs[i].path, json_string(e->knobs[i].stands));
@@ -290,7 +290,7 @@ json_t *engine_trace_header(struct engine *e)
 	json_t *stands = json_object(), *j;
 
 	for (unsigned i = 0; i < e->n_knobs; i++)
-		if (!e->knobs[i].broken)
+		if (*e->knobs[i].stands)
 			json_object_set_new(stands, e->knobs[i].path, json_string(e->knobs[i].stands));
 	j = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:b, s:I, s:I, s:o}", "kind",
 		"header", "format", TRACE_FORMAT, "version", TRACE_VERSION, "mthpd", MTHPD_VERSION, "kernel",

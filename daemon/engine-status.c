@@ -425,12 +425,14 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 		const char *wanted = engine_wanted(e, k->path);
 		char actual[CHOICE_LEN] = "";
 
-		if (k->broken || !wanted || actuator_read(e->actuator, k->path, actual, sizeof(actual)) < 0 ||
+		if (!wanted || actuator_read(e->actuator, k->path, actual, sizeof(actual)) < 0 ||
 			!strcmp(actual, wanted))
 			continue;
 		json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s}", "path", k->path, "wanted",
 			wanted, "actual", actual, "why", engine_held(e) ? "held" :
 			e->dry_run ? "dry run" : actuator_read_only(e->actuator) ? "read-only" :
+			actuator_denied(e->actuator, k->path) ? "this file cannot be written" :
+			!actuator_usable(e->actuator, k->path) ? "not understood" :
 			"changed by somebody else, or refused by the kernel"));
 	}
 	engine_own_verify(e, a);

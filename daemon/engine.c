@@ -36,17 +36,20 @@ void engine_degrade(struct engine *e, const char *key, const char *format, ...)
 {
 	va_list ap;
 
-	for (unsigned i = 0; i < e->n_degraded; i++)
-		if (!strcmp(e->degraded[i].key, key))
-			return;
-	if (e->n_degraded == DEGRADED_MAX)
+	unsigned i = 0;
+
+	while (i < e->n_degraded && strcmp(e->degraded[i].key, key) != 0)
+		i++;
+	if (i == DEGRADED_MAX)
 		return;
-	snprintf(e->degraded[e->n_degraded].key, sizeof(e->degraded[0].key), "%s", key);
 	va_start(ap, format);
-	vsnprintf(e->degraded[e->n_degraded].text, sizeof(e->degraded[0].text), format, ap);
+	vsnprintf(e->degraded[i].text, sizeof(e->degraded[0].text), format, ap);
 	va_end(ap);
-	log_warning("%s", e->degraded[e->n_degraded].text);
+	if (i < e->n_degraded)
+		return;
+	snprintf(e->degraded[i].key, sizeof(e->degraded[0].key), "%s", key);
 	e->n_degraded++;
+	log_warning("%s", e->degraded[i].text);
 	engine_tell_changed(e);
 }
 
@@ -336,9 +339,6 @@ static int read_tree(struct engine *e)
 		return ENGINE_EX_UNAVAILABLE;
 	}
 	caps_probe(e->root, e->root_fd, &e->tree_base, &e->caps);
-	if (e->tree_base.unparseable)
-		engine_degrade(e, "unparseable", "%s cannot be understood: it is left alone",
-			e->tree_base.unparseable_path);
 	return 0;
 }
 
@@ -424,6 +424,9 @@ static int init(struct engine *e)
 	e->min_free_kbytes = e->host_now.min_free_kbytes;
 	open_cgroups(e);
 	r = open_baseline(e);
+	if (r)
+		return r;
+	r = engine_act_check(e);
 	if (r)
 		return r;
 	choose_audit(e);
@@ -562,6 +565,7 @@ int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN])
 {
 	struct config *config, *old = e->config;
 	struct faults faults = {.first = why};
+	bool again;
 	int r = config_load(e->config_file, e->root, on_fault, &faults, &config);
 
 	if (r < 0) {
@@ -579,10 +583,9 @@ int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN])
 	log_set_level(config->log_level);
 	baseline_set_restore_on_exit(e->baseline, config->restore_on_exit);
 	actuator_set_reassert(e->actuator, config->foreign == FOREIGN_REASSERT);
-	actuator_forget_conflicts(e->actuator);
-	engine_undegrade(e, "conflict");
 	e->dry_run = e->options.dry_run || config->dry_run;
 	actuator_set_dry_run(e->actuator, e->dry_run);
+	again = engine_retry_files(e);
 	engine_replan(e);
 	engine_own_reconfigure(e);
 	if (e->tree)
@@ -592,7 +595,7 @@ int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN])
 	arm(e->audit, e->audit_usec);
 	config_free(old);
 	begin(e, engine_now_usec());
-	decide(e, false);
+	decide(e, again && !engine_held(e));
 	engine_schedule(e);
 	engine_tell_changed(e);
 	log_info("configuration reloaded");

@@ -68,7 +68,8 @@ struct engine_observer {
 /* @o must outlive the engine. -ENOSPC beyond ENGINE_OBSERVERS_MAX. */
 int engine_observe(struct engine *e, const struct engine_observer *o);
 
-/* Says @text once per @key and keeps it for status. */
+/* Says it once per @key and keeps it for status, where a later text of the same key takes
+ * its place. */
 void engine_degrade(struct engine *e, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void engine_undegrade(struct engine *e, const char *key);

@@ -12,6 +12,8 @@
 /* Every choice file lists at most CHOICE_MAX short tokens; 4096 = PAGE_SIZE,
  * the most that a sysfs attribute can show on the common page size. */
 #define KNOB_TEXT_MAX 4097
+/* So much of a text is shown to people: the longest choice file has 60 bytes. */
+#define QUOTE_LEN 72
 
 /* khugepaged works harder, or huge pages stay whole longer, the larger the
  * number is, except where smaller means less rest or less splitting. */
@@ -157,6 +159,65 @@ int knob_read(int thp_fd, const char *path, struct choice *known, char ret_value
 	return 0;
 }
 
+static size_t rank_of(const char *token)
+{
+	size_t i = 0;
+
+	while (i < ELEMENTSOF(strength) && strcmp(token, strength[i]))
+		i++;
+	return i;
+}
+
+bool knob_usable(const char *path, const struct choice *known)
+{
+	return knob_kind(path) == KNOB_NUMBER ||
+	       (choice_lists(known, "never") && rank_of(choice_value(known)) < ELEMENTSOF(strength));
+}
+
+/* The beginning of the text of a file that is not understood, for people. */
+static void quote(int thp_fd, const char *path, char ret[QUOTE_LEN])
+{
+	char text[KNOB_TEXT_MAX];
+	ssize_t len = parse_read_at(thp_fd, path, text, sizeof(text));
+	size_t n = 0;
+
+	if (len < 0) {
+		snprintf(ret, QUOTE_LEN, "too much");
+		return;
+	}
+	while (len > 0 && strchr(" \n", text[len - 1]))
+		len--;
+	ret[n++] = '"';
+	for (ssize_t i = 0; i < len && n < QUOTE_LEN - 5; i++)
+		ret[n++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	snprintf(ret + n, QUOTE_LEN - n, "%s\"", (size_t)len > n - 1 ? "..." : "");
+}
+
+const char *knob_trouble(
+	int thp_fd, const char *path, const struct choice *known, char ret[KNOB_TROUBLE_LEN])
+{
+	struct choice now = known ? *known : (struct choice){0};
+	char value[KNOB_VALUE_LEN], quoted[QUOTE_LEN];
+	int r = knob_read(thp_fd, path, &now, value);
+
+	ret[0] = '\0';
+	if (r == -ENOENT || r == -ENODEV || (r == 0 && knob_usable(path, &now)))
+		return ret;
+	quote(thp_fd, path, quoted);
+	if (r == -EINVAL)
+		snprintf(ret, KNOB_TROUBLE_LEN, "%s is not understood (it holds %s): it is left alone", path,
+			quoted);
+	else if (r < 0)
+		snprintf(ret, KNOB_TROUBLE_LEN, "%s cannot be read (%s): it is left alone", path, strerror(-r));
+	else if (!choice_lists(&now, "never"))
+		snprintf(ret, KNOB_TROUBLE_LEN, "%s does not list \"never\" (it holds %s): it is left alone",
+			path, quoted);
+	else
+		snprintf(ret, KNOB_TROUBLE_LEN,
+			"%s holds a word that mthpd does not know (%s): it is left alone", path, quoted);
+	return ret;
+}
+
 int knob_write(int thp_fd, const char *path, const char *value)
 {
 	char now[KNOB_VALUE_LEN];
@@ -176,15 +237,6 @@ int knob_write(int thp_fd, const char *path, const char *value)
 	if (n >= 0 && (size_t)n == len)
 		return 0;
 	return knob_read(thp_fd, path, NULL, now) == 0 && !strcmp(now, value) ? 0 : r;
-}
-
-static size_t rank_of(const char *token)
-{
-	size_t i = 0;
-
-	while (i < ELEMENTSOF(strength) && strcmp(token, strength[i]))
-		i++;
-	return i;
 }
 
 bool knob_raises(const char *path, const char *from, const char *to)

@@ -42,6 +42,18 @@ bool knob_value_valid(const char *path, const char *value);
  * @known already lists that word. */
 int knob_read(int thp_fd, const char *path, struct choice *known, char ret_value[KNOB_VALUE_LEN]);
 
+/* Can the file be steered by what it says: are its selected word and "never" words of the kernel
+ * that this is written for? Numbers always can. @known: as knob_read() left it. */
+bool knob_usable(const char *path, const struct choice *known);
+
+/* Looks at @path and says what keeps it from being steered, in a sentence without its full stop
+ * that names the file and quotes what stood there, cut and without control bytes: the text is not
+ * understood, or says nothing usable, or cannot be read. "" where nothing does, or the file is not
+ * there. @known: as for knob_read(), not changed. Returns @ret. */
+#define KNOB_TROUBLE_LEN 256
+const char *knob_trouble(
+	int thp_fd, const char *path, const struct choice *known, char ret[KNOB_TROUBLE_LEN]);
+
 /* Adds a token to what the caller remembers; a full list or one that has it stays. */
 void knob_known_add(struct choice *known, const char *token);
 

@@ -78,8 +78,8 @@ static uint64_t read_number(int dirfd, const char *path)
 	return value_known(v) ? v : VALUE_ABSENT;
 }
 
-/* True when the file is there and its text is understood or it is not there;
- * false when it was read and not understood. @ret has n = 0 unless understood. */
+/* True when the file's text is understood or the file is not there; false when it
+ * is there and says nothing. @ret has n = 0 unless understood. */
 static bool read_choice(int dirfd, const char *path, struct choice *ret)
 {
 	char buf[FILE_BYTES];
@@ -87,9 +87,9 @@ static bool read_choice(int dirfd, const char *path, struct choice *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	r = parse_read_attr_at(dirfd, path, buf, sizeof(buf));
-	if (r == -EFBIG)
-		return false;
-	return r < 0 || parse_choice(buf, ret) == 0;
+	if (r < 0)
+		return r == -ENOENT || r == -ENODEV;
+	return parse_choice(buf, ret) == 0;
 }
 
 /* "hugepages-<digits>kB" as a size; no leading zero, since the name is built

@@ -29,7 +29,7 @@ struct thp_size {
 	uint64_t size_kb;
 	struct choice enabled; /* n = 0: no file (a shmem-only size) or unparseable */
 	struct choice shmem_enabled;
-	bool enabled_unparseable; /* the file is there, its text is not understood */
+	bool enabled_unparseable; /* the file is there, and cannot be read or is not understood */
 };
 
 struct thp_tree {
@@ -40,7 +40,7 @@ struct thp_tree {
 	bool per_size;       /* at least one hugepages-<n>kB/enabled */
 	bool mthp_collapse;  /* a per-size stats directory has a collapse_* counter */
 	bool size_swpin;     /* per-size stats/swpin */
-	bool unparseable;    /* some choice file was not understood */
+	bool unparseable;    /* some choice file cannot be read or is not understood */
 	char unparseable_path[THP_PATH_MAX]; /* the first one */
 	unsigned n_sizes;    /* ascending by size_kb */
 	struct thp_size sizes[THP_SIZES_MAX];

@@ -38,7 +38,8 @@ struct world {
 
 static inline void start(struct world *w)
 {
-	static const struct actuator_ops ops = {.warn = note_warning, .foreign = note_foreign};
+	static const struct actuator_ops ops = {
+		.warn = note_warning, .trouble = note_trouble, .foreign = note_foreign};
 	const char *warning = NULL;
 
 	assert_int_equal(baseline_open(w->tree.run, w->tree.root, &w->baseline, &warning), 0);

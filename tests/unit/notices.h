@@ -12,8 +12,8 @@
 #include <string.h>
 
 struct notices {
-	unsigned warnings, foreign, adopted, n_reports;
-	char last_warning[PATH_MAX + 512], foreign_text[PATH_MAX + 128]; /* "path expected->found" */
+	unsigned warnings, foreign, adopted, n_reports, recovered;
+	char last_warning[PATH_MAX + 512], last_recovered[128], foreign_text[PATH_MAX + 128]; /* "path expected->found" */
 	char reports[8192]; /* "outcome path from->to errno\n" per call */
 };
 
@@ -23,6 +23,18 @@ static inline void note_warning(const char *message, void *userdata)
 
 	n->warnings++;
 	snprintf(n->last_warning, sizeof(n->last_warning), "%s", message);
+}
+
+/* A trouble is read as a warning is. */
+static inline void note_trouble(const char *path, const char *sentence, void *userdata)
+{
+	struct notices *n = userdata;
+
+	if (sentence)
+		note_warning(sentence, userdata);
+	else
+		snprintf(n->last_recovered, sizeof(n->last_recovered), "%s", path);
+	n->recovered += !sentence;
 }
 
 static inline void note_foreign(
