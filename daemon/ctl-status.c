@@ -234,11 +234,14 @@ static bool has_own(const struct row *rows, size_t n)
 static void add_own(struct ctl_table *t, const json_t *group)
 {
 	const json_t *own = get(group, "own");
-	char used[CTL_HUMAN_LEN];
+	const char *gate = word_or(own, "gate", "-"), *wanted = word_or(own, "gate_wanted", gate);
+	char used[CTL_HUMAN_LEN], text[32];
 
 	ctl_human_share(get(own, "density"), used);
 	ctl_table_add(t, used);
-	ctl_table_add(t, word(own, "gate"));
+	/* What is so, with the wish beside it where that is another. */
+	snprintf(text, sizeof(text), strcmp(gate, wanted) != 0 ? "%.8s, wants %.8s" : "%.8s", gate, wanted);
+	ctl_table_add(t, json_is_object(own) ? text : NULL);
 }
 
 static void add_group(struct ctl_table *t, const json_t *group, bool own)

@@ -412,12 +412,6 @@ bool engine_record(struct engine *e, const struct loop_want *w, const char *old_
 {
 	struct decision d = { .realtime_usec = realtime_usec(), .reason = w->reason };
 
-	/* The machine's files are told about by on_trouble(). */
-	if (r == ACTUATOR_READONLY && !engine_knob(e, w->path))
-		engine_degrade(e, "group-read-only",
-			"%s cannot be written: changes of groups' own files are only logged", w->path);
-	else if (r == ACTUATOR_WRITTEN && !engine_knob(e, w->path))
-		engine_undegrade(e, "group-read-only");
 	if (r == ACTUATOR_SAME || r == ACTUATOR_REFUSED || r == ACTUATOR_FOREIGN || r == ACTUATOR_GONE)
 		return false;
 	snprintf(d.old_value, sizeof(d.old_value), "%s", old_value);

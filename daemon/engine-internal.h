@@ -99,6 +99,7 @@ struct engine {
 		char key[THP_PATH_MAX], text[320];
 	} degraded[DEGRADED_MAX];
 	unsigned n_degraded;
+	unsigned failures_told; /* generation of the group actuator's */
 	bool journal_failed; /* and something was not written for that */
 };
 
@@ -174,9 +175,13 @@ void engine_own_free(struct engine *e);
 void engine_own_reconfigure(struct engine *e);
 /* A group was added to the loop: has it files of its own? */
 void engine_own_look(struct engine *e, struct loop_group *g);
-/* What stands in a group that is not in the loop, as it would be; not present where
+/* What the files of a group say now, with what is wanted there; not present where
  * nothing is steered. */
-void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own *ret);
+void engine_own_read(struct engine *e, const struct node *n, struct own *ret);
+/* Why @value does not stand in file @f of the group, for a person; "" = no reason is known. */
+#define ENGINE_WHY_NOT_LEN 128
+void engine_own_why_not(const struct engine *e, uint64_t id, enum own_file f, const char *value,
+	char ret[ENGINE_WHY_NOT_LEN]);
 /* Writes what is wanted in groups' own files where it differs; true when anything was. */
 bool engine_own_apply(struct engine *e);
 /* The group is let go (it still exists): nothing of ours stays in its files. */

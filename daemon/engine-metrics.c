@@ -142,16 +142,15 @@ static struct ranked *rank_groups(struct engine *e, size_t *ret_n, size_t *ret_u
 static json_t *group_facts(struct engine *e, const struct node *n)
 {
 	struct memcg_sample s;
-	const json_t *own;
+	const char *gate;
 	json_t *j;
 
 	if (engine_peek(e, n, &s) != MEMCG_OK)
 		return NULL;
 	j = engine_group_json(e, n, &s);
-	own = json_object_get(j, "own");
-	if (json_is_object(own))
-		json_object_set_new(j, "gate_open",
-			json_integer(n->group && gate_open(&n->group->ctl.gate)));
+	gate = json_string_value(json_object_get(json_object_get(j, "own"), "gate"));
+	if (gate)
+		json_object_set_new(j, "gate_open", json_integer(!strcmp(gate, "open") || !strcmp(gate, "trial")));
 	json_object_set_new(j, "some_usec", json_from_value(s.psi.some.total_usec));
 	json_object_set_new(j, "full_usec", json_from_value(s.psi.full.total_usec));
 	json_object_set_new(j, "refault_anon", json_from_value(s.refault_anon));

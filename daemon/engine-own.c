@@ -12,11 +12,102 @@
 #include "engine-internal.h"
 #include "log.h"
 
+/* Groups that are asked whether they may be written to before all are said not to be. */
+#define DENIED_GROUPS_MAX 64
+
 static void on_warn(const char *message, void *userdata)
 {
 	(void)userdata;
 	log_warning("%s", message);
 }
+
+/* ---- what could not be written ------------------------------------------ */
+
+void engine_own_why_not(const struct engine *e, uint64_t id, enum own_file f, const char *value,
+	char ret[ENGINE_WHY_NOT_LEN])
+{
+	int error = e->group_actuator ? -group_actuator_why(e->group_actuator, id, f, value) : 0;
+	const char *name = strerrorname_np(error);
+
+	*ret = '\0';
+	if (engine_held(e))
+		snprintf(ret, ENGINE_WHY_NOT_LEN, "held");
+	else if (e->dry_run)
+		snprintf(ret, ENGINE_WHY_NOT_LEN, "dry run");
+	else if (error)
+		snprintf(ret, ENGINE_WHY_NOT_LEN, "refused: %s (%s)", name ? name : "?", strerror(error));
+}
+
+/* No group at all may be written to: -errno of one; 0 = some may, or not many were seen. */
+static int all_denied(struct engine *e)
+{
+	unsigned seen = 0;
+	int error = 0;
+
+	if (!e->tree)
+		return 0;
+	for (struct node *n = tree_root(e->tree); n && seen < DENIED_GROUPS_MAX; n = tree_next(n)) {
+		int r = engine_steers(e, n) ? group_actuator_denied(e->group_actuator, n->path, n->id) : -ENOENT;
+
+		if (r == -ENOENT || r == -ESTALE)
+			continue;
+		if (!group_failures_denial(r))
+			return 0;
+		error = r;
+		seen++;
+	}
+	return error;
+}
+
+static void list_failures(const struct group_failures *f, char *list, size_t size)
+{
+	size_t n = 0;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct group_failure *x = &f->list[i];
+		const char *name = strerrorname_np(-x->error);
+		size_t len = strlen(x->path) + strlen(own_file_name[x->k]) + 48;
+
+		if (!x->counts)
+			continue;
+		/* The name of at least one group is told, cut if it is long. */
+		if (n && n + len > size) {
+			left++;
+			continue;
+		}
+		n += (size_t)snprintf(list + n, size - n, "%s%s/%s (%s, %s)", n ? ", " : "", x->path,
+			own_file_name[x->k], x->value, name ? name : "?");
+		if (n >= size)
+			n = size - 1;
+	}
+	if (left)
+		snprintf(list + n, size - n, " and %u more", left);
+}
+
+/* What was logged one by one, as one sentence for the status. */
+static void tell_failures(struct engine *e)
+{
+	const struct group_failures *f = group_actuator_failures(e->group_actuator);
+	char list[256] = "";
+	int denied;
+
+	if (f->generation == e->failures_told)
+		return;
+	e->failures_told = f->generation;
+	list_failures(f, list, sizeof(list) - sizeof(" and 1000 more"));
+	denied = *list ? -all_denied(e) : 0;
+	if (denied)
+		engine_degrade(e, "group-files",
+			"memory groups cannot be steered: %s; it takes a cgroup2 tree that is mounted "
+			"read-write, and root with CAP_DAC_OVERRIDE", strerror(denied));
+	else if (*list)
+		engine_degrade(e, "group-files", "not written: %s", list);
+	else
+		engine_undegrade(e, "group-files");
+}
+
+/* ---- what somebody else writes ------------------------------------------- */
 
 /* @path is "<group>/memory.thp.<file>". */
 static void on_foreign(
@@ -35,6 +126,8 @@ static void on_foreign(
 }
 
 static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
+
+/* ---- wants and files ----------------------------------------------------- */
 
 int engine_own_init(struct engine *e)
 {
@@ -66,17 +159,21 @@ void engine_own_look(struct engine *e, struct loop_group *g)
 	loop_group_own(e->loop, g, &base, &now);
 }
 
-void engine_own_read(struct engine *e, const char *path, uint64_t id, struct own *ret)
+void engine_own_read(struct engine *e, const struct node *n, struct own *ret)
 {
 	struct own_values now, base;
 
 	*ret = (struct own){ 0 };
-	if (!e->group_actuator || !e->config->per_group ||
-		group_actuator_look(e->group_actuator, path, id, &now, &base) < 0)
+	if (!e->group_actuator || !e->config->per_group || (n->group && !n->group->own.present) ||
+		group_actuator_look(e->group_actuator, n->path, n->id, &now, &base) < 0)
 		return;
 	own_set(ret, &base, &now);
 	ret->want = base;
 	ret->present = true;
+	if (!n->group)
+		return;
+	ret->want = n->group->own.want;
+	memcpy(ret->reason, n->group->own.reason, sizeof(ret->reason));
 }
 
 static bool apply_group(struct engine *e, struct loop_group *g)
@@ -93,7 +190,6 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		memcpy(was, g->own.stands.value[f], sizeof(was));
 		snprintf(w.path, sizeof(w.path), "%s", own_file_name[f]);
 		memcpy(w.value, g->own.want.value[f], sizeof(w.value));
-		/* What was refused only counts as standing. */
 		r = group_actuator_apply(e->group_actuator, g->path, g->id, f, w.value,
 			strcmp(was, g->own.base.value[f]) == 0 ? was : NULL);
 		if (r == ACTUATOR_GONE)
@@ -103,7 +199,7 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 			engine_own_look(e, g);
 			break;
 		}
-		/* Refused values are remembered as standing: one attempt, no storm. */
+		/* What was refused counts as standing until the actuator would try it again. */
 		memcpy(g->own.stands.value[f], w.value, sizeof(w.value));
 		any |= engine_record(e, &w, was, r);
 	}
@@ -122,6 +218,8 @@ bool engine_own_apply(struct engine *e)
 		loop_group_applied(e->loop, g, e->loop->now_usec);
 		any = true;
 	}
+	if (e->group_actuator)
+		tell_failures(e);
 	return any;
 }
 
@@ -151,6 +249,24 @@ void engine_own_reconfigure(struct engine *e)
 			engine_own_let_go(e, g);
 		engine_own_look(e, g);
 	}
+	tell_failures(e);
+}
+
+static void verify_file(struct engine *e, const struct loop_group *g, enum own_file f, const char *now,
+	json_t *differences)
+{
+	const char *wanted = engine_held(e) ? g->own.stands.value[f] : g->own.want.value[f];
+	char path[PATH_MAX + 32], why[ENGINE_WHY_NOT_LEN];
+
+	if (!*wanted || !strcmp(wanted, now))
+		return;
+	engine_own_why_not(e, g->id, f, wanted, why);
+	if (!*now)
+		snprintf(why, sizeof(why), "the file is missing, or its text is not understood");
+	snprintf(path, sizeof(path), "%s/%s", g->path, own_file_name[f]);
+	json_array_append_new(differences, json_pack("{s:o, s:s, s:s?, s:s}", "path", json_from_bytes(path),
+		"wanted", wanted, "actual", *now ? now : NULL, "why",
+		*why ? why : "changed by somebody else"));
 }
 
 void engine_own_verify(struct engine *e, json_t *differences)
@@ -163,21 +279,13 @@ void engine_own_verify(struct engine *e, json_t *differences)
 		if (!g->own.present ||
 			group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
 			continue;
-		for (unsigned f = 0; f < OWN_FILES; f++) {
-			const char *wanted = engine_held(e) ? g->own.stands.value[f] : g->own.want.value[f];
-			char path[PATH_MAX];
-
-			if (!*wanted || !strcmp(wanted, now.value[f]))
-				continue;
-			snprintf(path, sizeof(path), "%s/%s", g->path, own_file_name[f]);
-			json_array_append_new(differences, json_pack("{s:o, s:s, s:s, s:s}", "path",
-				json_from_bytes(path), "wanted", wanted, "actual", now.value[f], "why",
-				e->dry_run ? "dry run" : "changed by somebody else, or refused by the kernel"));
-		}
+		for (unsigned f = 0; f < OWN_FILES; f++)
+			verify_file(e, g, f, now.value[f], differences);
 	}
 }
 
-/* What an earlier run left in groups that are not steered now. */
+/* What an earlier run left in groups that are not steered now, and what could not be put
+ * back when a group was let go. */
 static void give_back_unclaimed(struct engine *e)
 {
 	const char *path;
@@ -193,7 +301,8 @@ static void give_back_unclaimed(struct engine *e)
 		if (!group_actuator_written(e->group_actuator, n, &path, &id))
 			continue;
 		node = tree_by_path(e->tree, path);
-		if (node && node->id == id && e->config->per_group && engine_steers(e, node))
+		if (node && node->id == id && e->config->per_group && engine_steers(e, node) &&
+			(node->group || engine_held(e)))
 			continue;
 		snprintf(copy, sizeof(copy), "%s", path);
 		group_actuator_give_back(e->group_actuator, copy, id);
@@ -205,11 +314,34 @@ const char *engine_own_conflict(const struct engine *e, unsigned i)
 	return e->group_actuator ? group_actuator_conflict(e->group_actuator, i) : NULL;
 }
 
+/* A value of somebody else in a file of a group is the start value; one of ours that
+ * could not be written is wanted again, if it may be tried. */
+static void audit_group(struct engine *e, struct loop_group *g)
+{
+	struct own_values now, base;
+
+	if (!g->own.present)
+		return;
+	group_actuator_check(e->group_actuator, g->path, g->id, &g->own.base);
+	if (group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
+		return;
+	for (unsigned f = 0; f < OWN_FILES; f++) {
+		char *stands = g->own.stands.value[f];
+
+		if (strcmp(stands, now.value[f]) != 0 &&
+			group_actuator_may_retry(e->group_actuator, g->path, g->id, f, stands))
+			memcpy(stands, now.value[f], OWN_VALUE_LEN);
+	}
+}
+
 void engine_own_audit(struct engine *e)
 {
 	if (!e->group_actuator)
 		return;
 	group_actuator_audit(e->group_actuator);
+	for (size_t i = 0; i < e->loop->n_groups; i++)
+		audit_group(e, e->loop->groups[i]);
 	if (!e->start_pending && e->tree)
 		give_back_unclaimed(e);
+	tell_failures(e);
 }

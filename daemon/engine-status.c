@@ -156,7 +156,35 @@ static const char *group_state(const struct engine *e, const struct node *n)
 	return n->group ? ctl_state_to_string(n->group->ctl.state) : ctl_state_to_string(CTL_RUN);
 }
 
-static enum reason group_reason(const struct node *n, const struct config_policy *p)
+/* How large folios are let into the group, as its margin file @now says; NULL = it has none. */
+static const char *gate_word(const char *now, enum gate_state wish)
+{
+	if (!*now)
+		return NULL;
+	if (!strcmp(now, "0"))
+		return gate_state_to_string(wish == GATE_KERNEL ? GATE_OPEN : wish);
+	return !strcmp(now, "inherit") || !strcmp(now, "auto") ? gate_state_to_string(GATE_KERNEL) : "fixed";
+}
+
+/* The same as the loop would have it: the start value where it asks for nothing. */
+static const char *gate_wish(const struct own *o, enum gate_state wish)
+{
+	const char *base = o->base.value[OWN_MARGIN];
+
+	return wish == GATE_KERNEL ? gate_word(base, wish) : gate_state_to_string(wish);
+}
+
+static bool gate_stands_open(struct engine *e, const struct node *n)
+{
+	struct own o;
+
+	if (!n->group->own.present || !gate_open(&n->group->ctl.gate))
+		return false;
+	engine_own_read(e, n, &o);
+	return !strcmp(o.stands.value[OWN_MARGIN], "0");
+}
+
+static enum reason group_reason(struct engine *e, const struct node *n, const struct config_policy *p)
 {
 	if (n->kind == NODE_CONTAINER)
 		return REASON_CONTAINER;
@@ -165,8 +193,7 @@ static enum reason group_reason(const struct node *n, const struct config_policy
 	if (!n->group)
 		return REASON_START_VALUES;
 	/* A gate that stands open says more than a size at its start value. */
-	return n->group->own.present && gate_open(&n->group->ctl.gate) ? n->group->ctl.gate.reason :
-									n->group->wish.reason;
+	return gate_stands_open(e, n) ? n->group->ctl.gate.reason : n->group->wish.reason;
 }
 
 /* Which kind of shortage of swap the group meets, if any. */
@@ -184,28 +211,37 @@ static const char *group_swap(
 	return swap_state_to_string(e->loop->host.swap);
 }
 
-/* The group's own files and what stands behind them; null on a kernel without, and with
- * PerGroup=no. A quiet group has no memory of its own: its files are read for this. */
+static json_t *own_file_json(struct engine *e, const struct node *n, const struct own *o, enum own_file f)
+{
+	const char *now = o->stands.value[f], *wanted = o->want.value[f];
+	int error = 0;
+
+	if (e->group_actuator && strcmp(now, wanted) != 0)
+		error = -group_actuator_why(e->group_actuator, n->id, f, wanted);
+	return json_pack("{s:o, s:o, s:o, s:s, s:o}", "baseline", string_or_null(o->base.value[f]), "actual",
+		string_or_null(now), "wanted", string_or_null(wanted), "reason", reason_word(o->reason[f]),
+		"error", string_or_null(error ? strerrorname_np(error) : NULL));
+}
+
+/* The group's own files, read for this, and what stands behind them; null on a kernel
+ * without, and with PerGroup=no. */
 static json_t *own_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
 	const struct loop_group *g = n->group;
-	struct own quiet = { 0 };
-	const struct own *o = g ? &g->own : &quiet;
+	enum gate_state wish = g ? g->ctl.gate.state : GATE_KERNEL;
+	struct own o = { 0 };
 	json_t *j;
 
-	if (!g && s)
-		engine_own_read(e, n->path, n->id, &quiet);
-	if (!o->present)
+	if (g || s)
+		engine_own_read(e, n, &o);
+	if (!o.present)
 		return json_null();
-	j = json_pack("{s:s, s:s, s:o}", "gate", gate_state_to_string(g ? g->ctl.gate.state : GATE_KERNEL),
-		"gate_reason",
+	j = json_pack("{s:o, s:o, s:s, s:o}", "gate", string_or_null(gate_word(o.stands.value[OWN_MARGIN], wish)),
+		"gate_wanted", string_or_null(gate_wish(&o, wish)), "gate_reason",
 		reason_word(g ? g->ctl.gate.reason : REASON_START_VALUES), "density",
 		json_from_share(g ? gate_density(&g->ctl.gate, e->loop->now_usec) : -1));
 	for (unsigned f = 0; f < OWN_FILES; f++)
-		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."),
-			json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(o->base.value[f]), "actual",
-				string_or_null(o->stands.value[f]), "wanted", string_or_null(o->want.value[f]),
-				"reason", reason_word(o->reason[f])));
+		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."), own_file_json(e, n, &o, f));
 	if (!s)
 		return j;
 	json_object_set_new(j, "counters", json_pack(
@@ -242,7 +278,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
 	bool raised = c && n->group->wish.raised;
 	uint64_t kb = plan_largest_on_kb(&e->loop->plan, rung, raised);
-	enum reason r = group_reason(n, p);
+	enum reason r = group_reason(e, n, p);
 	json_t *j;
 
 	if (steered && s)
@@ -511,18 +547,52 @@ static void explain_density(const struct engine *e, const struct loop_group *g, 
 		cfg->density_low * 100, cfg->density_high * 100);
 }
 
-/* What this group's own files hold and why, where the kernel has them. */
-static void explain_own(const struct engine *e, const struct loop_group *g, FILE *f)
+static void explain_own_file(struct engine *e, const struct loop_group *g, const struct own *o,
+	enum own_file k, FILE *f)
 {
-	const struct own *o = &g->own;
-	const struct memcg_delta *d = &g->delta;
+	const char *now = o->stands.value[k], *base = o->base.value[k], *wanted = o->want.value[k];
+	char why[ENGINE_WHY_NOT_LEN];
 
-	if (!o->present)
+	if (!*now) {
+		fprintf(f, "Its %s is missing, or not understood: it is left alone.\n", own_file_name[k]);
+	} else if (*wanted && strcmp(now, wanted) != 0) {
+		engine_own_why_not(e, g->id, k, wanted, why);
+		fprintf(f, "Its %s is %s, where %s is wanted: %s%s%s%s.\n", own_file_name[k], now, wanted,
+			reason_text(o->reason[k]), *why ? " (" : "", why, *why ? ")" : "");
+	} else if (strcmp(now, base) != 0) {
+		fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[k], now, base,
+			reason_text(o->reason[k]));
+	}
+}
+
+/* What keeps the gate from being as the loop would have it. */
+static void explain_gate(const struct loop_group *g, const struct own *o, FILE *f)
+{
+	const char *now = gate_word(o->stands.value[OWN_MARGIN], g->ctl.gate.state);
+	const char *wish = gate_wish(o, g->ctl.gate.state), *base = o->base.value[OWN_MARGIN];
+
+	if (!now || !wish)
+		fprintf(f, "Without its file the gate is as the kernel has it for all groups.\n");
+	else if (strcmp(now, wish) != 0 && strcmp(base, "inherit") != 0)
+		fprintf(f, "Its gate is %s, where %s is wished for: the margin that an administrator chose, %s, "
+			   "is left alone.\n", now, wish, base);
+	else if (strcmp(now, wish) != 0)
+		fprintf(f, "Its gate is %s, where %s is wished for.\n", now, wish);
+}
+
+/* What this group's own files hold and why, where the kernel has them. */
+static void explain_own(struct engine *e, const struct node *n, FILE *f)
+{
+	const struct loop_group *g = n->group;
+	const struct memcg_delta *d = &g->delta;
+	struct own o;
+
+	engine_own_read(e, n, &o);
+	if (!o.present)
 		return;
 	for (unsigned i = 0; i < OWN_FILES; i++)
-		if (*o->stands.value[i] && strcmp(o->stands.value[i], o->base.value[i]) != 0)
-			fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[i], o->stands.value[i],
-				o->base.value[i], reason_text(o->reason[i]));
+		explain_own_file(e, g, &o, i, f);
+	explain_gate(g, &o, f);
 	explain_density(e, g, f);
 	if (d->dt_usec && d->d_margin_anon + d->d_margin_swpin + d->d_margin_collapse)
 		fprintf(f, "For lack of room the kernel refused it large folios in the last tick: %" PRIu64
@@ -541,7 +611,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 	uint64_t now = engine_now_usec(), kb;
 
 	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(e, n),
-		reason_text(group_reason(n, p)));
+		reason_text(group_reason(e, n, p)));
 	if (p)
 		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);
 	if (!c)
@@ -553,7 +623,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 		put_size(kb, "folios up to ", f);
 	fprintf(f, "%s.\n", kb ? "" : "no large folios");
 	explain_numbers(c, f);
-	explain_own(e, n->group, f);
+	explain_own(e, n, f);
 	if (c->hold_until_usec > now)
 		fprintf(f, "The next step up waits %.0f s more (hold %.0f s).\n",
 			(double)(c->hold_until_usec - now) / 1e6, (double)c->hold_usec / 1e6);

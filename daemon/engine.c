@@ -34,22 +34,25 @@ uint64_t engine_now_usec(void)
 
 void engine_degrade(struct engine *e, const char *key, const char *format, ...)
 {
-	va_list ap;
-
+	char text[sizeof(e->degraded[0].text)];
 	unsigned i = 0;
+	va_list ap;
 
 	while (i < e->n_degraded && strcmp(e->degraded[i].key, key) != 0)
 		i++;
 	if (i == DEGRADED_MAX)
 		return;
 	va_start(ap, format);
-	vsnprintf(e->degraded[i].text, sizeof(e->degraded[0].text), format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (i < e->n_degraded)
+	if (i < e->n_degraded && !strcmp(e->degraded[i].text, text))
 		return;
-	snprintf(e->degraded[i].key, sizeof(e->degraded[0].key), "%s", key);
-	e->n_degraded++;
-	log_warning("%s", e->degraded[i].text);
+	memcpy(e->degraded[i].text, text, sizeof(text));
+	if (i == e->n_degraded) {
+		snprintf(e->degraded[i].key, sizeof(e->degraded[0].key), "%s", key);
+		e->n_degraded++;
+		log_warning("%s", text);
+	}
 	engine_tell_changed(e);
 }
 

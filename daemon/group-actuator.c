@@ -12,15 +12,8 @@
 #include "baseline-groups.h"
 #include "cleanup.h"
 
-/* A kernel that refuses so many distinct values of a file is not worth another try. */
-#define REFUSED_MAX 16
-
-struct knob_state {
-	bool warned_unparseable;
-	int warned_errno; /* of the last write that failed otherwise; 0 after one that went well */
-	unsigned n_refused;
-	char refused[REFUSED_MAX][OWN_VALUE_LEN]; /* EINVAL */
-};
+/* So many failed writes are told one by one; the list of them is in the status. */
+#define TOLD_MAX 16
 
 struct group_actuator {
 	int cg_fd;
@@ -29,9 +22,10 @@ struct group_actuator {
 	struct actuator_ops ops;
 	void *userdata;
 	bool dry_run, reassert;
-	bool warned_denied, warned_journal, warned_full, warned_name;
+	bool warned_journal, warned_full, warned_name, warned_unparseable[OWN_FILES];
+	unsigned told; /* failed writes, since one went well */
 	struct actuator_counts counts;
-	struct knob_state knobs[OWN_FILES];
+	struct group_failures failures;
 	char conflict[GROUP_FILE_PATH_MAX];
 };
 
@@ -61,6 +55,8 @@ int group_actuator_new(int cg_fd, struct baseline *b, const struct actuator_ops 
 
 void group_actuator_free(struct group_actuator *a)
 {
+	if (a)
+		group_failures_clear(&a->failures);
 	free(a);
 }
 
@@ -85,22 +81,38 @@ void group_actuator_counts(const struct group_actuator *a, struct actuator_count
 
 static void warn_unparseable(struct group_actuator *a, const char *path, enum own_file k)
 {
-	if (a->knobs[k].warned_unparseable)
+	if (a->warned_unparseable[k])
 		return;
-	a->knobs[k].warned_unparseable = true;
+	a->warned_unparseable[k] = true;
 	warn(a, "%s/%s: the text of the file is not understood: it is never written", path,
 		own_file_name[k]);
 }
 
-static void warn_denied(struct group_actuator *a, const char *path, enum own_file k, int error)
+static void warn_failed(struct group_actuator *a, const char *path, enum own_file k,
+	const char *value, int error)
 {
-	if (a->warned_denied)
+	unsigned refusing = group_failures_refusing(&a->failures, k, value);
+
+	if (a->told++ >= TOLD_MAX)
 		return;
-	a->warned_denied = true;
-	warn(a,
-		"%s/%s: %s: memory groups cannot be steered; it takes a cgroup2 tree that is "
-		"mounted read-write, and root with CAP_DAC_OVERRIDE",
-		path, own_file_name[k], strerror(-error));
+	if (a->told == TOLD_MAX)
+		warn(a, "%s/%s: %s; further groups whose files fail are in the status only", path,
+			own_file_name[k], strerror(-error));
+	else if (group_failures_denial(error))
+		warn(a, "%s/%s: %s: the group is not steered", path, own_file_name[k],
+			strerror(-error));
+	else if (error == -EINVAL && refusing >= GROUP_REFUSING_MAX)
+		warn(a,
+			"%s/%s: the kernel refuses \"%s\", as in %u other groups: not tried again in "
+			"any group before the next reload",
+			path, own_file_name[k], value, refusing - 1);
+	else if (error == -EINVAL)
+		warn(a, "%s/%s: the kernel refuses \"%s\": not tried again in this group before the "
+			"next reload",
+			path, own_file_name[k], value);
+	else
+		warn(a, "%s/%s: cannot write \"%s\": %s: tried again at the next audit", path,
+			own_file_name[k], value, strerror(-error));
 }
 
 static void warn_journal(struct group_actuator *a, int error)
@@ -167,6 +179,7 @@ void group_actuator_forget(struct group_actuator *a, uint64_t id)
 
 	if (e)
 		groups_drop(a->table, e);
+	group_failures_forget(&a->failures, id);
 }
 
 /* As group_open(). A group that is gone takes its entry with it. */
@@ -260,52 +273,82 @@ int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
 
 /* ---- values that cannot be had ------------------------------------------ */
 
-static bool was_refused(const struct knob_state *s, const char *value)
+int group_actuator_why(
+	const struct group_actuator *a, uint64_t id, enum own_file k, const char *value)
 {
-	for (unsigned i = 0; i < s->n_refused; i++)
-		if (!strcmp(s->refused[i], value))
-			return true;
-	return s->n_refused == REFUSED_MAX;
+	return group_failures_why(&a->failures, id, k, value);
 }
 
-static void refuse(struct group_actuator *a, const struct target *t, const char *value)
+const struct group_failures *group_actuator_failures(const struct group_actuator *a)
 {
-	struct knob_state *s = &a->knobs[t->k];
-
-	if (was_refused(s, value))
-		return;
-	snprintf(s->refused[s->n_refused++], OWN_VALUE_LEN, "%s", value);
-	warn(a, "%s/%s: the kernel refuses \"%s\": not tried again in any group", t->path,
-		own_file_name[t->k], value);
+	return &a->failures;
 }
 
-static bool is_denial(int error)
+static int access_of(const struct target *t)
 {
-	return error == -EROFS || error == -EACCES || error == -EPERM;
+	return faccessat(t->fd, own_file_name[t->k], W_OK, 0) < 0 ? -errno : 0;
+}
+
+bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64_t id,
+	enum own_file k, const char *value)
+{
+	int error = group_failures_why(&a->failures, id, k, value);
+	_cleanup_close_ int fd = -1;
+
+	if (!error || error == -EINVAL)
+		return false;
+	if (!group_failures_denial(error))
+		return true;
+	fd = group_open(a->cg_fd, path, id);
+	return fd >= 0 && access_of(&(struct target){path, id, k, fd}) == 0;
+}
+
+int group_actuator_denied(struct group_actuator *a, const char *path, uint64_t id)
+{
+	_cleanup_close_ int fd = group_open(a->cg_fd, path, id);
+	int result = -ENOENT;
+
+	if (fd < 0)
+		return fd;
+	for (unsigned k = 0; k < OWN_FILES; k++) {
+		const struct target t = {path, id, k, fd};
+		int error = access_of(&t);
+
+		if (error == 0)
+			return 0;
+		if (error != -ENOENT)
+			result = error;
+	}
+	return result;
 }
 
 /* What a failed system call amounts to. */
 static enum actuator_result failed(
 	struct group_actuator *a, const struct target *t, const char *value, int error)
 {
-	if (error == -ESTALE || error == -ENOENT || error == -ENODEV)
+	bool missing = error == -ENOENT || error == -ENODEV;
+
+	if (error == -ESTALE || (missing && has_vanished(a, t->path, t->id)))
+		return ACTUATOR_GONE;
+	if (group_failures_note(&a->failures, t->path, t->id, t->k, value, error))
+		warn_failed(a, t->path, t->k, value, error);
+	/* Seen once, the file of a group may be about to go. */
+	if (missing && !group_failures_why(&a->failures, t->id, t->k, value))
 		return ACTUATOR_GONE;
 	a->counts.write_errors++;
-	if (is_denial(error)) {
-		warn_denied(a, t->path, t->k, error);
-		return ACTUATOR_READONLY;
-	}
-	if (error == -EINVAL) {
-		refuse(a, t, value);
-	} else if (a->knobs[t->k].warned_errno != error) {
-		a->knobs[t->k].warned_errno = error;
-		warn(a, "%s/%s: cannot write \"%s\": %s", t->path, own_file_name[t->k], value,
-			strerror(-error));
-	}
-	return ACTUATOR_REFUSED;
+	return group_failures_denial(error) ? ACTUATOR_READONLY : ACTUATOR_REFUSED;
 }
 
 /* ---- writing ------------------------------------------------------------ */
+
+/* Said already, for the machine rather than for the group. */
+static enum actuator_result not_journaled(
+	struct group_actuator *a, const struct target *t, const char *value, int error)
+{
+	a->counts.write_errors++;
+	group_failures_note(&a->failures, t->path, t->id, t->k, value, error);
+	return ACTUATOR_REFUSED;
+}
 
 /* Journals, then writes. */
 static enum actuator_result write_journaled(struct group_actuator *a, const struct target *t,
@@ -317,21 +360,17 @@ static enum actuator_result write_journaled(struct group_actuator *a, const stru
 	if (r < 0) {
 		groups_drop_idle(a->table, e);
 		warn_journal(a, r);
-		a->counts.write_errors++;
-		return ACTUATOR_REFUSED;
+		return not_journaled(a, t, value, r);
 	}
 	r = group_write(t->fd, t->k, value);
 	done = baseline_group_done(a->baseline, e, t->k, r == 0);
 	groups_drop_idle(a->table, e);
 	if (done < 0)
 		warn_journal(a, done);
-	if (r < 0) {
-		if (r == -ENOENT || r == -ENODEV)
-			has_vanished(a, t->path, t->id);
+	if (r < 0)
 		return failed(a, t, value, r);
-	}
-	a->knobs[t->k].warned_errno = 0;
-	a->warned_denied = false;
+	group_failures_written(&a->failures, t->id, t->k);
+	a->told = 0;
 	a->counts.writes++;
 	return ACTUATOR_WRITTEN;
 }
@@ -342,18 +381,18 @@ static enum actuator_result write_value(
 	struct group_entry *e = find_entry(a, t->path, t->id);
 	int r;
 
-	if (was_refused(&a->knobs[t->k], value))
+	if (group_failures_forbids(&a->failures, t->id, t->k, value))
 		return ACTUATOR_REFUSED;
 	if (a->dry_run)
 		return ACTUATOR_DRY;
 	/* Asked first: what may not be written need not be journaled. */
-	if (faccessat(t->fd, own_file_name[t->k], W_OK, 0) < 0)
-		return failed(a, t, value, -errno);
+	r = access_of(t);
+	if (r < 0)
+		return failed(a, t, value, r);
 	r = e ? 0 : groups_add(a->table, t->path, t->id, &e);
 	if (r < 0) {
-		a->counts.write_errors++;
 		warn_no_entry(a, t->path, r);
-		return ACTUATOR_REFUSED;
+		return not_journaled(a, t, value, r);
 	}
 	return write_journaled(a, t, e, old, value);
 }
@@ -394,8 +433,6 @@ static enum actuator_result apply_to_file(
 	bool ours;
 	int r = read_value(a, t, current);
 
-	if (r == -ENOENT || r == -ENODEV)
-		has_vanished(a, t->path, t->id);
 	if (r == -EINVAL)
 		return ACTUATOR_REFUSED;
 	if (r < 0)
@@ -498,8 +535,29 @@ static void audit_group(struct group_actuator *a, struct group_entry *e)
 		groups_drop_idle(a->table, e);
 }
 
+bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
+	const struct own_values *expected)
+{
+	_cleanup_close_ int fd = open_group(a, path, id);
+	char current[OWN_VALUE_LEN];
+	bool any = false;
+
+	for (unsigned k = 0; fd >= 0 && k < OWN_FILES; k++) {
+		const struct target t = {path, id, k, fd};
+		const struct group_entry *e = find_entry(a, path, id);
+
+		if (!*expected->value[k] || (e && group_file_is_changed(&e->files[k])) ||
+			read_value(a, &t, current) < 0 || !strcmp(current, expected->value[k]))
+			continue;
+		tell_foreign(a, &t, expected->value[k], current, true);
+		any = true;
+	}
+	return any;
+}
+
 void group_actuator_audit(struct group_actuator *a)
 {
+	group_failures_retry(&a->failures);
 	/* downwards: entries may go on the way */
 	for (unsigned i = a->table->n; i-- > 0;)
 		if (i < a->table->n && !is_as_we_left_it(a, a->table->entries[i]))
@@ -593,6 +651,8 @@ const char *group_actuator_conflict(struct group_actuator *a, unsigned i)
 
 void group_actuator_forget_conflicts(struct group_actuator *a)
 {
+	group_failures_clear(&a->failures);
+	a->told = 0;
 	for (unsigned n = a->table->n; n-- > 0;) {
 		struct group_entry *e = a->table->entries[n];
 

@@ -3,12 +3,11 @@
  * The only place that writes to memory.thp.* of memory cgroups while the daemon
  * runs; for them what actuator.h is for the machine's own files. Given a group
  * and a wanted value it reads, compares, journals and writes, in this order: a
- * value that already stands is not written, a value that the kernel refused is
- * not tried again, for any group; a group that vanished or was created anew
+ * value that already stands is not written, one that could not be written is
+ * tried again as group-failures.h says; a group that vanished or was created anew
  * between any two system calls is an outcome, not an error. It also notices
  * values that somebody else changed over ours and adopts or re-asserts, each
- * file of each group by itself. What mthpd never wrote is not watched: there,
- * what stands is the baseline. Called by the engine; never decides what is
+ * file of each group by itself. Called by the engine; never decides what is
  * wanted.
  *
  * A group is its path (relative to the cgroup2 root, no leading slash) and its
@@ -19,6 +18,7 @@
 #define MTHPD_GROUP_ACTUATOR_H
 
 #include "actuator.h"
+#include "group-failures.h"
 #include "group-knob.h"
 
 struct group_actuator;
@@ -42,14 +42,33 @@ int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
 /* Wants @value (own_value_valid()). In a file that mthpd has not written another value
  * than @expected (NULL = any) is somebody else's and the start value from now on: told,
  * ACTUATOR_FOREIGN, and @value is to be thought over. Never returns a value outside the
- * enum. ACTUATOR_READONLY is found out each time anew; it is warned about once until a
- * write goes well. */
+ * enum. ACTUATOR_REFUSED: not written now or before, group_actuator_why() says why, and
+ * a person was told once. */
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
 	enum own_file k, const char *value, const char *expected);
 
 /* For the audit: has somebody changed a value of ours? Handles each as apply
- * would. Groups that are gone are forgotten. */
+ * would. Groups that are gone are forgotten. What could not be written for a reason
+ * that may pass may be tried again from here on. */
 void group_actuator_audit(struct group_actuator *a);
+/* For the audit: somebody's value, another one than @expected, in a file of the group
+ * that mthpd has not written. Told, and the baseline; true if there was any. */
+bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
+	const struct own_values *expected);
+
+/* Why @value does not stand in that file: -errno of the last try, 0 = none is known. */
+int group_actuator_why(
+	const struct group_actuator *a, uint64_t id, enum own_file k, const char *value);
+/* @value could not be written and may be by now: it did not fail for good, and a file
+ * that denied it can be opened for writing. */
+bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64_t id,
+	enum own_file k, const char *value);
+/* Which of the group's files deny writing: 0 for none, -EACCES or the like for all
+ * that are there, -ENOENT for no files at all, other -errno. */
+int group_actuator_denied(struct group_actuator *a, const char *path, uint64_t id);
+/* What could not be written, as long as it counts; lives until the next call that
+ * changes something. */
+const struct group_failures *group_actuator_failures(const struct group_actuator *a);
 
 /* The group is gone. */
 void group_actuator_forget(struct group_actuator *a, uint64_t id);
@@ -67,7 +86,8 @@ bool group_actuator_written(
 /* The @i-th file that is left to somebody else, "<group>/memory.thp.x", NULL past
  * the last; lives until the next call. Each has been warned about once. */
 const char *group_actuator_conflict(struct group_actuator *a, unsigned i);
-/* A person asked for a fresh start (reload): such files are steered again. */
+/* A person asked for a fresh start (reload): such files are steered again, and what
+ * could not be written is tried again. */
 void group_actuator_forget_conflicts(struct group_actuator *a);
 
 void group_actuator_counts(const struct group_actuator *a, struct actuator_counts *ret);

@@ -25,7 +25,8 @@ struct own_values {
 struct own {
 	bool present; /* the group has the files, and they may be steered */
 	struct own_values base;	  /* before mthpd */
-	struct own_values stands; /* as far as we know */
+	/* As far as we know; also what was to be written, in a dry run and where it could not be. */
+	struct own_values stands;
 	struct own_values want;
 	enum reason reason[OWN_FILES];
 };

@@ -244,49 +244,92 @@ static void test_links_are_not_followed(void **state)
 
 /* ---- what cannot be had -------------------------------------------------- */
 
-static void test_refused_once_and_for_all_groups(void **state)
+static int why(struct world *w, const char *group, enum own_file k, const char *value)
+{
+	return group_actuator_why(w->a, id_of(w, group), k, value);
+}
+
+static bool may_retry(struct world *w, const char *group, enum own_file k, const char *value)
+{
+	return group_actuator_may_retry(w->a, group, id_of(w, group), k, value);
+}
+
+static void test_a_group_that_refuses_a_value(void **state)
 {
 	struct world *w = *state;
-	char value[16];
 
-	set_rules(w, "*/" PTES_NONE " write EINVAL\n");
+	set_rules(w, "*/web.service/" PTES_NONE " write EINVAL\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_string_equal(w->said.last_warning, WEB "/" PTES_NONE ": the kernel refuses \"511\": "
-					     "not tried again in any group");
+					     "not tried again in this group before the next reload");
 	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
-	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	assert_int_equal(why(w, WEB, OWN_MAX_PTES_NONE, "511"), -EINVAL);
+	assert_int_equal(why(w, DB, OWN_MAX_PTES_NONE, "511"), 0);
+	group_actuator_audit(w->a);
+	assert_false(may_retry(w, WEB, OWN_MAX_PTES_NONE, "511"));
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
 	assert_int_equal(logged(w, "write", "/" PTES_NONE), 1);
 	assert_int_equal(w->said.warnings, 1);
 	assert_null(strstr(tree_text(w->journal), "groups"));
-	for (int i = 0; i < 15; i++) {
-		snprintf(value, sizeof(value), "%d", i);
-		assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, value), ACTUATOR_REFUSED);
-	}
-	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
-	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "100"), ACTUATOR_REFUSED);
-	assert_int_equal(logged(w, "write", "/" PTES_NONE), 16);
-	set_rules(w, "");
+	/* others have it, and this one has others */
+	assert_int_equal(apply(w, DB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	set_rules(w, "");
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_REFUSED);
+	group_actuator_forget_conflicts(w->a);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "511"), ACTUATOR_WRITTEN);
 }
 
-static void test_read_only_tree(void **state)
+/* Many groups that refuse the same: it is the kernel's, and no further group is asked. */
+static void test_a_value_that_the_kernel_refuses(void **state)
+{
+	static const char *const groups[] = {"a.service", "b.service", "c.service", "d.service"};
+	struct world *w = *state;
+
+	set_rules(w, "*/" MAX_SIZE " write EINVAL\n");
+	for (size_t i = 0; i < LEN(groups); i++) {
+		group_make(w, groups[i]);
+		assert_int_equal(apply(w, groups[i], OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(why(w, groups[i], OWN_MAX_SIZE, "65536"), -EINVAL);
+	}
+	assert_int_equal(logged(w, "write", "/" MAX_SIZE), GROUP_REFUSING_MAX);
+	assert_int_equal(w->said.warnings, GROUP_REFUSING_MAX);
+	assert_non_null(strstr(w->said.last_warning, "c.service/" MAX_SIZE
+		": the kernel refuses \"65536\", as in 2 other groups: not tried again in any group"));
+	/* for good, whatever becomes of these groups */
+	for (size_t i = 0; i < LEN(groups); i++)
+		group_actuator_forget(w->a, id_of(w, groups[i]));
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
+	assert_int_equal(logged(w, "write", "/" MAX_SIZE), GROUP_REFUSING_MAX);
+}
+
+static void test_groups_that_deny_writing(void **state)
 {
 	struct world *w = *state;
 
-	set_rules(w, "*/memory.thp.* open-write EROFS\n");
+	set_rules(w, "*/web.service/memory.thp.* open-write EROFS\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
-	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
-	assert_int_equal(w->said.warnings, 1);
-	assert_non_null(strstr(w->said.last_warning, WEB "/" MARGIN ": Read-only file system"));
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_READONLY);
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_READONLY);
+	assert_int_equal(w->said.warnings, 1); /* of the group, not of each file */
+	assert_string_equal(
+		w->said.last_warning, WEB "/" MARGIN ": Read-only file system: the group is not steered");
+	assert_int_equal(group_actuator_denied(w->a, WEB, id_of(w, WEB)), -EROFS);
+	assert_int_equal(group_actuator_denied(w->a, DB, id_of(w, DB)), 0);
 	assert_false(has_journal(w));
+	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
+	group_actuator_audit(w->a);
+	assert_false(may_retry(w, WEB, OWN_MARGIN, "0"));
+	assert_int_equal(why(w, WEB, OWN_MARGIN, "0"), -EROFS);
 	set_rules(w, "");
+	assert_true(may_retry(w, WEB, OWN_MARGIN, "0"));
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
-	set_rules(w, "*/memory.thp.* open-write EACCES\n");
-	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
-	assert_int_equal(w->said.warnings, 2);
+	assert_int_equal(why(w, WEB, OWN_MARGIN, "0"), 0);
 	/* refused by the write itself */
 	set_rules(w, "*/memory.thp.* write EPERM\n");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "1"), ACTUATOR_READONLY);
+	assert_int_equal(w->said.warnings, 2);
 	assert_string_equal(text_of(w, WEB, MARGIN), "0\n");
 	set_rules(w, "");
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_SAME);
@@ -302,15 +345,115 @@ static void test_failed_write_leaves_no_trace(void **state)
 	set_rules(w, "*/memory.thp.* write EIO times 2\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
-	assert_int_equal(w->said.warnings, 1);
+	assert_int_equal(w->said.warnings, 2);
 	assert_int_equal(counts(w).write_errors, 2);
 	assert_null(strstr(tree_text(w->journal), DB));
 	look(w, WEB, &now, &base);
+	assert_values(&now, "65536", "inherit", "inherit");
 	assert_values(&base, "max", "inherit", "inherit");
+	group_actuator_audit(w->a);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "32768"), ACTUATOR_WRITTEN);
 	set_rules(w, "*/memory.thp.* write short 2\n");
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "32768"), ACTUATOR_REFUSED);
-	assert_int_equal(w->said.warnings, 2);
+	assert_int_equal(w->said.warnings, 2); /* EIO of that file, as before */
+}
+
+/* What may pass is tried again, once per audit. */
+static void test_a_failure_that_may_pass(void **state)
+{
+	static const char *const errors[] = {"EIO", "EINTR", "EBUSY", "ENOMEM"};
+	struct world *w = *state;
+	char rule[64];
+
+	for (size_t i = 0; i < LEN(errors); i++) {
+		snprintf(rule, sizeof(rule), "*/" MAX_SIZE " write %s times 2\n", errors[i]);
+		set_rules(w, rule);
+		tree_write(w->log, "");
+		w->said.warnings = 0;
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(logged(w, "write", "/" MAX_SIZE), 1);
+		assert_true(why(w, WEB, OWN_MAX_SIZE, "65536") < 0);
+		assert_non_null(strstr(w->said.last_warning, ": tried again at the next audit"));
+		group_actuator_audit(w->a);
+		assert_true(may_retry(w, WEB, OWN_MAX_SIZE, "65536"));
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+		assert_int_equal(logged(w, "write", "/" MAX_SIZE), 2);
+		assert_int_equal(w->said.warnings, 1);
+		group_actuator_audit(w->a);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+		assert_int_equal(why(w, WEB, OWN_MAX_SIZE, "65536"), 0);
+		assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "max"), ACTUATOR_WRITTEN);
+	}
+}
+
+/* The group lives, its file does not: told once, and no attempt in every tick. */
+static void test_a_missing_file_of_a_group_that_lives(void **state)
+{
+	struct world *w = *state;
+
+	set_rules(w, "*/" MARGIN " write ENODEV\n");
+	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_GONE);
+	assert_int_equal(w->said.warnings, 0); /* it may be about to go */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(w->said.warnings, 1);
+	assert_non_null(strstr(w->said.last_warning, "No such device: tried again at the next audit"));
+	assert_int_equal(logged(w, "write", "/" MARGIN), 2);
+	group_actuator_audit(w->a);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
+	assert_int_equal(logged(w, "write", "/" MARGIN), 3);
+	assert_int_equal(w->said.warnings, 1);
+}
+
+/* However much fails in however many groups: what is kept, and told, has an end. */
+static void test_failures_are_bounded(void **state)
+{
+	struct group_failures f = {0};
+	struct world *w = *state;
+	char name[32];
+
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		group_failures_note(&f, "a", 1, OWN_MAX_PTES_NONE, name, -EINVAL);
+	}
+	assert_int_equal(f.n, GROUP_FAILURES_OF_FILE);
+	assert_int_equal(group_failures_why(&f, 1, OWN_MAX_PTES_NONE, "99"), -EINVAL);
+	assert_int_equal(group_failures_why(&f, 1, OWN_MAX_PTES_NONE, "0"), 0);
+	for (unsigned i = 0; i < 2 * GROUP_FAILURES_MAX; i++)
+		group_failures_note(&f, "b", 2 + i, OWN_MARGIN, "0", -EIO);
+	assert_int_equal(f.n, GROUP_FAILURES_MAX);
+	group_failures_clear(&f);
+	assert_int_equal(f.n, 0);
+	set_rules(w, "*/memory.thp.* write EIO\n");
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "n%u.service", i);
+		group_make(w, name);
+		assert_int_equal(apply(w, name, OWN_MARGIN, "0"), ACTUATOR_REFUSED);
+	}
+	assert_int_equal(w->said.warnings, 16);
+	assert_non_null(strstr(w->said.last_warning, "further groups"));
+}
+
+static void test_check_of_files_that_are_not_ours(void **state)
+{
+	struct world *w = *state;
+	struct own_values now, base;
+
+	look(w, WEB, &now, &base);
+	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	put(w, WEB, MARGIN, "auto\n");
+	assert_true(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_string_equal(w->said.foreign_text, WEB "/" MARGIN " inherit->auto");
+	assert_int_equal(w->said.adopted, 1);
+	look(w, WEB, &now, &base);
+	assert_values(&base, "max", "inherit", "auto");
+	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_int_equal(counts(w).foreign_changes, 1);
 }
 
 static void test_dry_run(void **state)
@@ -518,9 +661,14 @@ int main(void)
 		T(test_values_that_no_file_shows),
 		T(test_paths_that_are_none),
 		T(test_links_are_not_followed),
-		T(test_refused_once_and_for_all_groups),
-		T(test_read_only_tree),
+		T(test_a_group_that_refuses_a_value),
+		T(test_a_value_that_the_kernel_refuses),
+		T(test_groups_that_deny_writing),
 		T(test_failed_write_leaves_no_trace),
+		T(test_a_failure_that_may_pass),
+		T(test_a_missing_file_of_a_group_that_lives),
+		T(test_failures_are_bounded),
+		T(test_check_of_files_that_are_not_ours),
 		T(test_dry_run),
 		T(test_foreign_value_is_adopted),
 		T(test_files_that_we_never_wrote_are_free),

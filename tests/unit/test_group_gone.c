@@ -186,7 +186,7 @@ static void test_the_group_goes_while_it_is_told(void **state)
 	assert_int_equal(w->said.warnings, 0);
 }
 
-/* What cgroup2 says of a group that went while its file was open. */
+/* What cgroup2 says of a group that went while its file was open, before its name is gone. */
 static void test_no_such_device(void **state)
 {
 	struct world *w = *state;
@@ -194,8 +194,10 @@ static void test_no_such_device(void **state)
 
 	set_rules(w, "*/" MAX_SIZE " write ENODEV\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	group_actuator_forget(w->a, id_of(w, WEB));
 	set_rules(w, "*/" MAX_SIZE " open-write ENODEV\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
+	group_actuator_forget(w->a, id_of(w, WEB));
 	set_rules(w, "*/" MAX_SIZE " read ENODEV\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_GONE);
 	look(w, WEB, &now, &base);

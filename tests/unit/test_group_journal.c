@@ -56,6 +56,10 @@ static void test_no_journal_no_write(void **state)
 	assert_int_equal(w->said.warnings, 1);
 	assert_non_null(strstr(w->said.last_warning, "cannot write the journal"));
 	assert_int_equal(baseline_groups(w->baseline)->n, 0);
+	/* as any other failure that may pass it waits for the audit */
+	set_rules(w, "");
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
+	group_actuator_audit(w->a);
 	/* it fails behind the write: ours stands, and the next journal knows */
 	tree_write(w->rules, "*/baseline.json.new write EIO after 1 times 1\n" CGROUP_RULE);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
