@@ -7,7 +7,10 @@ SIZES="16 32 64"
 LIMIT=64M
 PHASES="fill:size=24M,touches=400000 random:size=96M,touches=120000,fresh=1 \
 seq:size=16M,rate=2000,seconds=32 fill:size=24M,touches=400000"
-NAMES="roomy,fill nearly-full,random calm roomy,fill"
+NAMES="roomy nearly-full calm roomy-again"
+
+# The name of the phase that runs: its number is that of the phases that are done, plus one.
+phase_name() { echo "$NAMES" | cut -d' ' -f$(($(grep -c '"event":"done"' /tmp/work) + 1)); }
 
 # The value of `key` in the last workload line.
 work_key() { tail -n 1 /tmp/work | sed -n "s/.*\"$1\":\"*\([^,\"}]*\).*/\1/p"; }
@@ -15,8 +18,19 @@ psi_total() { sed -n 's/^some.*total=//p' "$1/memory.pressure"; }
 
 show_decisions() {
 	[ -e /tmp/mthpd.log ] || return
-	tail -n +$((shown + 1)) /tmp/mthpd.log | grep -e '->' | sed 's/ (some.*//; s/^/     mthpd: /'
-	shown=$(wc -l < /tmp/mthpd.log)
+	lines=$(wc -l < /tmp/mthpd.log) # it grows meanwhile
+	head -n "$lines" /tmp/mthpd.log | tail -n +$((shown + 1)) | grep -e '->' |
+		sed 's/ (some.*//; s/^/     mthpd: /'
+	shown=$lines
+}
+
+# What the phases that ended since the last call took.
+show_phases() {
+	while [ "$told" -lt "$(grep -c '"event":"done"' /tmp/work)" ]; do
+		told=$((told + 1))
+		took=$(grep '"event":"done"' /tmp/work | sed -n "${told}s/.*\"elapsed\":\([0-9.]*\).*/\1/p")
+		[ $told -eq 3 ] || printf '   %-11s %6.2f s\n' "$(echo "$NAMES" | cut -d' ' -f$told)" "$took"
+	done
 }
 
 # One line every 2 s of guest time: what the group goes through.
@@ -26,13 +40,16 @@ watch_group() {
 		sleep 2
 		some=$(psi_total "$1") total=$(work_key total)
 		now_t=$(date +%s)
-		seconds=$((now_t - last_t)) mode=$(work_key mode)
+		seconds=$((now_t - last_t)) phase=$(phase_name)
 		[ $seconds -gt 0 ] && [ -n "$total" ] || continue
 		margin=$((67108864 - $(cat "$1/memory.current")))
 		show_decisions
-		[ "$3" = live ] || printf .
-		[ "$3" = quiet ] || printf ' %4ss  %-8s stalled %3d %%  room %2d MiB  sizes: %-11s %7d touches/s\n' \
-			"$((now_t - start_t))" "$mode" "$(((some - last_some) / seconds / 10000))" \
+		if [ "$3" = quiet ]; then
+			show_phases
+			continue
+		fi
+		printf ' %4ss  %-11s stalled %3d %%  room %2d MiB  sizes: %-11s %7d touches/s\n' \
+			"$((now_t - start_t))" "$phase" "$(((some - last_some) / seconds / 10000))" \
 			"$((margin / 1048576))" "$(thp_enabled_sizes | grep . || echo none)" \
 			"$(((total - last_total) / seconds))"
 		last_some=$some last_total=$total last_t=$now_t
@@ -41,7 +58,7 @@ watch_group() {
 }
 
 run() {
-	shown=0
+	shown=0 told=0
 	rm -f /tmp/mthpd.log
 	memcg_new "demo-$1" $LIMIT
 	group=$CG/demo-$1
@@ -64,7 +81,7 @@ run() {
 	watch_group "$group" $workload "$2"
 	wait $workload
 	grep '"event":"done"' /tmp/work | sed 's/.*"elapsed":\([0-9.]*\).*/\1/' | tr '\n' ' ' > "/tmp/times-$1"
-	[ "$2" = live ] || echo
+	[ "$2" = live ] || show_phases
 	if [ "$1" = mthpd ]; then
 		kill $daemon
 		wait $daemon
@@ -79,8 +96,8 @@ zram_swap 512M
 mkdir -p /run/mthpd
 echo never > $THP/enabled
 echo
-echo "A group with memory.max=$LIMIT and zram swap: roomy, then nearly full (96 MiB touched at"
-echo "random), then roomy again. Start values: 16K, 32K and 64K always."
+echo "A group with memory.max=$LIMIT and zram swap: roomy (fresh memory), nearly full (96 MiB touched"
+echo "at random), 32 s of calm at a fixed pace, roomy again. Start values: 16K, 32K and 64K always."
 echo
 echo "1. static always, not steered"
 run always quiet
@@ -89,7 +106,7 @@ run never quiet
 echo "3. mthpd, from the same start values as 1"
 run mthpd live
 echo
-echo "Seconds of guest time for the same work:"
+echo "Seconds of guest time for the same work (the calm has none to compare):"
 printf '  %-22s %10s %10s %10s\n' phase always never mthpd
 i=1
 for name in $NAMES; do
