@@ -9,8 +9,13 @@ PHASES="fill:size=24M,touches=400000 random:size=96M,touches=120000,fresh=1 \
 seq:size=16M,rate=2000,seconds=32 fill:size=24M,touches=400000"
 NAMES="roomy nearly-full calm roomy-again"
 
-# The name of the phase that runs: its number is that of the phases that are done, plus one.
-phase_name() { echo "$NAMES" | cut -d' ' -f$(($(grep -c '"event":"done"' /tmp/work) + 1)); }
+# The name of phase $1, counted from 1. No other program: those would take the guest's only CPU.
+phase_name() {
+	n=$1
+	set -- $NAMES done
+	shift $((n - 1))
+	phase=$1
+}
 
 # The value of `key` in the last workload line.
 work_key() { tail -n 1 /tmp/work | sed -n "s/.*\"$1\":\"*\([^,\"}]*\).*/\1/p"; }
@@ -24,12 +29,15 @@ show_decisions() {
 	shown=$lines
 }
 
-# What the phases that ended since the last call took.
+# What the phases that ended since the last call took; counts them in $ended.
 show_phases() {
-	while [ "$told" -lt "$(grep -c '"event":"done"' /tmp/work)" ]; do
+	ended=$(grep -c '"event":"done"' /tmp/work)
+	[ "$1" = quiet ] || return
+	while [ "$told" -lt "$ended" ]; do
 		told=$((told + 1))
 		took=$(grep '"event":"done"' /tmp/work | sed -n "${told}s/.*\"elapsed\":\([0-9.]*\).*/\1/p")
-		[ $told -eq 3 ] || printf '   %-11s %6.2f s\n' "$(echo "$NAMES" | cut -d' ' -f$told)" "$took"
+		phase_name $told
+		[ $told -eq 3 ] || printf '   %-11s %6.2f s\n' "$phase" "$took"
 	done
 }
 
@@ -40,15 +48,13 @@ watch_group() {
 		sleep 2
 		some=$(psi_total "$1") total=$(work_key total)
 		now_t=$(date +%s)
-		seconds=$((now_t - last_t)) phase=$(phase_name)
+		seconds=$((now_t - last_t))
 		[ $seconds -gt 0 ] && [ -n "$total" ] || continue
 		margin=$((67108864 - $(cat "$1/memory.current")))
 		show_decisions
-		if [ "$3" = quiet ]; then
-			show_phases
-			continue
-		fi
-		printf ' %4ss  %-11s stalled %3d %%  room %2d MiB  sizes: %-11s %7d touches/s\n' \
+		show_phases "$3"
+		phase_name $((ended + 1))
+		[ "$3" = quiet ] || printf ' %4ss  %-11s stalled %3d %%  room %2d MiB  sizes: %-11s %7d touches/s\n' \
 			"$((now_t - start_t))" "$phase" "$(((some - last_some) / seconds / 10000))" \
 			"$((margin / 1048576))" "$(thp_enabled_sizes | grep . || echo none)" \
 			"$(((total - last_total) / seconds))"
@@ -81,7 +87,7 @@ run() {
 	watch_group "$group" $workload "$2"
 	wait $workload
 	grep '"event":"done"' /tmp/work | sed 's/.*"elapsed":\([0-9.]*\).*/\1/' | tr '\n' ' ' > "/tmp/times-$1"
-	[ "$2" = live ] || show_phases
+	show_phases "$2"
 	if [ "$1" = mthpd ]; then
 		kill $daemon
 		wait $daemon
@@ -110,7 +116,7 @@ echo "Seconds of guest time for the same work (the calm has none to compare):"
 printf '  %-22s %10s %10s %10s\n' phase always never mthpd
 i=1
 for name in $NAMES; do
-	[ $i -ne 3 ] && printf '  %-22s %10.2f %10.2f %10.2f\n' "$(echo "$name" | tr , ' ')" \
+	[ $i -ne 3 ] && printf '  %-22s %10.2f %10.2f %10.2f\n' "$name" \
 		"$(cut -d' ' -f$i /tmp/times-always)" "$(cut -d' ' -f$i /tmp/times-never)" \
 		"$(cut -d' ' -f$i /tmp/times-mthpd)"
 	i=$((i + 1))
