@@ -34,6 +34,7 @@ class Tree:
         """memcg_thp: a kernel with our patches; groups then have memory.thp.* as well."""
         self.dir = tempfile.mkdtemp(prefix="mthpd-tree-", dir=MEMORY)
         self.lock = threading.RLock()  # a test and its drives move the same counters
+        self.gone = []  # directories that were removed
         self.memcg_thp = memcg_thp
         modes = dict(modes or {})
         if memcg_thp:
@@ -165,7 +166,15 @@ class Tree:
         self.groups[path] = g
         return g
 
+    def keep_number(self, directory):
+        """A kernel never gives a new group the number of an old one; a file system does, unless somebody holds it."""
+        self.gone.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        if len(self.gone) > 64:
+            os.close(self.gone.pop(0))
+
     def close(self):
+        while self.gone:
+            os.close(self.gone.pop())
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
@@ -273,4 +282,6 @@ class Group:
         os.remove(self.tree.path("%s/%s/%s" % (CG, self.path, name)))
 
     def remove(self):
-        shutil.rmtree(self.tree.path("%s/%s" % (CG, self.path)), ignore_errors=True)
+        directory = self.tree.path("%s/%s" % (CG, self.path))
+        self.tree.keep_number(directory)
+        shutil.rmtree(directory, ignore_errors=True)
