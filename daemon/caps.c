@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "own.h"
 
 #define THP_DIR "sys/kernel/mm/transparent_hugepage"
 
@@ -191,6 +192,46 @@ static void describe_sizes(const struct caps *c, char buf[160])
 			c->n_usable, c->n_switched);
 }
 
+static const char *own_file(unsigned k)
+{
+	return k < OWN_FILES ? own_file_name[k] : OWN_EVENTS;
+}
+
+static const char *memcg_thp_found(const struct caps *c, char buf[160])
+{
+	int n;
+
+	if (!c->memcg_margin)
+		return "stock kernel: one set of switches for all groups";
+	if (!c->own_files_known)
+		return "the kernel gates large folios per group";
+	if (!(c->own_files & ((1U << OWN_FILES) - 1)))
+		return "the kernel gates large folios per group, but groups have no memory.thp.* files: one set of "
+		       "switches for all groups";
+	n = snprintf(buf, 160, "the kernel gates large folios per group");
+	for (unsigned k = 0, missing = 0; k <= OWN_FILES; k++)
+		if (!(c->own_files >> k & 1))
+			n += snprintf(buf + n, 160 - (size_t)n, "%s%s", missing++ ? ", " : "; groups have no ",
+				own_file(k));
+	return buf;
+}
+
+static bool has_all_files(const struct caps *c)
+{
+	return !c->memcg_margin || !c->own_files_known || c->own_files + 1 == 1U << (OWN_FILES + 1);
+}
+
+/* The files that groups have; null where there was no group to look at. */
+static json_t *own_files_json(const struct caps *c)
+{
+	json_t *a = c->own_files_known ? json_array() : json_null();
+
+	for (unsigned k = 0; c->own_files_known && k <= OWN_FILES; k++)
+		if (c->own_files >> k & 1)
+			json_array_append_new(a, json_string(own_file(k)));
+	return a;
+}
+
 void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 {
 	char a[160], b[160];
@@ -212,22 +253,23 @@ void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 	fn("size-swpin", c->size_swpin ? "yes" : "no: swap-in size is inferred from refaults", "", userdata);
 	fn("boot-never", c->boot_never ? "transparent_hugepage=never on the kernel command line: nothing is raised" :
 		"no", "", userdata);
-	fn("memcg-thp", c->memcg_margin ? "the kernel gates large folios per group" :
-		"stock kernel: one set of switches for all groups", "", userdata);
+	fn("memcg-thp", memcg_thp_found(c, a), has_all_files(c) ? "" : "boot a kernel with the whole of kernel-patches",
+		userdata);
 }
 
 json_t *caps_to_json(const struct caps *c)
 {
 	static const char *const psi_word[] = { "present", "disabled", "absent", "denied" };
 
-	return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, s:I, s:I}",
+	return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, s:I, s:I, s:o}",
 		"cgroup", host_cgroup_mode_to_string(c->cgroup_mode), "psi", psi_word[c->psi],
 		"psi_triggers", c->triggers == 1 ? "granted" : c->triggers == 0 ? "polling" : "unknown",
 		"boot_option", *c->boot_option ? c->boot_option : NULL,
 		"thp", c->thp, "per_size", c->per_size, "mthp_collapse", c->mthp_collapse,
 		"shrink_underused", c->shrink_underused, "size_swpin", c->size_swpin,
-		"writable", c->writable, "boot_never", c->boot_never, "memcg_thp", c->memcg_margin,
+		"writable", c->writable, "boot_never", c->boot_never, "memcg_thp",
+		c->memcg_margin && (!c->own_files_known || c->own_files & ((1U << OWN_FILES) - 1)),
 		"sizes", (int)c->n_sizes, "sizes_usable", (int)c->n_usable, "files_denied", (int)c->n_denied,
 		"pmd_kb", (json_int_t)c->pmd_kb,
-		"trigger_window_usec", (json_int_t)c->trigger_window_usec);
+		"trigger_window_usec", (json_int_t)c->trigger_window_usec, "memcg_thp_files", own_files_json(c));
 }

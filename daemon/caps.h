@@ -24,7 +24,10 @@ struct caps {
 	enum psi_state psi;
 	int triggers;             /* -1 not tried, 0 refused (polling), 1 armed */
 	uint64_t trigger_window_usec;
-	bool memcg_margin;        /* our kernel: memcg_margin and memory.thp.* */
+	bool memcg_margin;        /* our kernel */
+	/* What it has for each group, as group_actuator_files() tells; there was a group to look at. */
+	unsigned own_files;
+	bool own_files_known;
 	unsigned n_sizes, page_kb;
 	unsigned n_switched; /* sizes that have a switch (`enabled`); others are for shmem only */
 	/* Kept up to date by the engine: sizes whose switch says something usable, files that are

@@ -210,12 +210,14 @@ static int worse_first(const void *pa, const void *pb)
 static void size_text(const json_t *group, char *ret, size_t size)
 {
 	const json_t *rung = get(group, "rung"), *kb = get(group, "max_size_kb");
+	bool none = json_is_number(kb) && json_number_value(kb) == 0; /* single pages only */
 	char human[CTL_HUMAN_LEN];
 
 	ctl_human_kb(kb, human);
-	if (json_is_number(kb) && json_number_value(kb) == 0)
-		snprintf(human, sizeof(human), "none"); /* single pages only */
-	if (json_is_integer(rung) && json_integer_value(rung) >= 0)
+	if (none)
+		snprintf(human, sizeof(human), "none");
+	/* With none a rung above the lowest would say that there are some. */
+	if (json_is_integer(rung) && json_integer_value(rung) >= 0 && !(none && json_integer_value(rung) > 0))
 		snprintf(
 			ret, size, "r%" JSON_INTEGER_FORMAT " %s", json_integer_value(rung), human);
 	else

@@ -115,6 +115,8 @@ void engine_tell_changed(struct engine *e);
 void engine_trim_later(struct engine *e);
 /* Groups that are marked as hurried are looked at before the next tick. */
 void engine_hurry(struct engine *e);
+/* What is missing here and can be mended goes into the status. */
+void engine_degrade_capabilities(struct engine *e);
 /* Why nothing may move; NULL = no hold. */
 const char *engine_held(const struct engine *e);
 
@@ -170,6 +172,8 @@ bool engine_record(struct engine *e, const struct loop_want *w, const char *old_
 
 /* ---- engine-own.c */
 int engine_own_init(struct engine *e);
+/* Which memory.thp.* there are, for the capabilities, as soon as there is a group to look at. */
+void engine_own_probe(struct engine *e);
 void engine_own_free(struct engine *e);
 /* The configuration was read again. */
 void engine_own_reconfigure(struct engine *e);

@@ -14,6 +14,8 @@
 
 /* Groups that are asked whether they may be written to before all are said not to be. */
 #define DENIED_GROUPS_MAX 64
+/* Groups that are asked which files they have. */
+#define PROBED_GROUPS 16
 
 static void on_warn(const char *message, void *userdata)
 {
@@ -126,6 +128,26 @@ static void on_foreign(
 }
 
 static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
+
+void engine_own_probe(struct engine *e)
+{
+	struct caps *c = &e->caps;
+	unsigned seen = 0, files = 0;
+
+	if (!e->group_actuator || !e->tree || c->own_files_known)
+		return;
+	for (struct node *n = tree_root(e->tree); n && seen < PROBED_GROUPS; n = tree_next(n)) {
+		if (n->kind != NODE_UNIT)
+			continue;
+		files |= group_actuator_files(e->group_actuator, n->path, n->id);
+		seen++;
+	}
+	if (!seen)
+		return;
+	c->own_files_known = true;
+	c->own_files = files;
+	engine_degrade_capabilities(e);
+}
 
 /* ---- wants and files ----------------------------------------------------- */
 
@@ -338,6 +360,7 @@ void engine_own_audit(struct engine *e)
 {
 	if (!e->group_actuator)
 		return;
+	engine_own_probe(e);
 	group_actuator_audit(e->group_actuator);
 	for (size_t i = 0; i < e->loop->n_groups; i++)
 		audit_group(e, e->loop->groups[i]);

@@ -18,6 +18,7 @@
 
 #include "cleanup.h"
 #include "footprint.h"
+#include "journal.h"
 #include "log.h"
 
 #define THP_DIR "sys/kernel/mm/transparent_hugepage"
@@ -73,6 +74,11 @@ static void degrade_capability(const char *word, const char *found, const char *
 	/* What a person can mend; the rest is only told by `mthpctl features`. */
 	if (*remedy && strcmp(word, "writable") != 0)
 		engine_degrade(userdata, word, "%s: %s (%s)", word, found, remedy);
+}
+
+void engine_degrade_capabilities(struct engine *e)
+{
+	caps_describe(&e->caps, degrade_capability, e);
 }
 
 int engine_observe(struct engine *e, const struct engine_observer *o)
@@ -393,8 +399,12 @@ static int open_baseline(struct engine *e)
 			r == -EACCES || r == -EPERM ? " (mthpd is to be run as root)" : "");
 		return 1;
 	}
-	if (warning)
+	if (warning == journal_of_another_boot)
 		log_warning("%s: %s", e->runtime_dir, warning);
+	else if (warning)
+		engine_degrade(e, "journal-ignored", "%.80s/%s (kept with .ignored behind its name): what the run before it "
+			"left in switches and groups' files counts as start values; set right what is wrong there, or "
+			"reboot, and restart mthpd", e->runtime_dir, warning);
 	baseline_set_restore_on_exit(e->baseline, e->config->restore_on_exit);
 	if (baseline_hold(e->baseline))
 		log_warning("held: %s (mthpctl release ends it)", baseline_hold(e->baseline));
@@ -437,7 +447,8 @@ static int init(struct engine *e)
 		log_err("out of memory");
 		return 1;
 	}
-	caps_describe(&e->caps, degrade_capability, e);
+	engine_own_probe(e);
+	engine_degrade_capabilities(e);
 	return 0;
 }
 

@@ -303,6 +303,17 @@ bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64
 	return fd >= 0 && access_of(&(struct target){path, id, k, fd}) == 0;
 }
 
+unsigned group_actuator_files(struct group_actuator *a, const char *path, uint64_t id)
+{
+	_cleanup_close_ int fd = group_open(a->cg_fd, path, id);
+	unsigned files = 0;
+
+	for (unsigned k = 0; fd >= 0 && k <= OWN_FILES; k++)
+		if (faccessat(fd, k < OWN_FILES ? own_file_name[k] : OWN_EVENTS, F_OK, 0) == 0)
+			files |= 1U << k;
+	return files;
+}
+
 int group_actuator_denied(struct group_actuator *a, const char *path, uint64_t id)
 {
 	_cleanup_close_ int fd = group_open(a->cg_fd, path, id);

@@ -63,6 +63,10 @@ int group_actuator_why(
  * that denied it can be opened for writing. */
 bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64_t id,
 	enum own_file k, const char *value);
+/* Which of the files that a group of our kernel has are there: bit k for enum own_file
+ * k, bit OWN_FILES for memory.thp.events. 0 also when the group is gone. */
+#define GROUP_FILES_ALL ((1U << (OWN_FILES + 1)) - 1)
+unsigned group_actuator_files(struct group_actuator *a, const char *path, uint64_t id);
 /* Which of the group's files deny writing: 0 for none, -EACCES or the like for all
  * that are there, -ENOENT for no files at all, other -errno. */
 int group_actuator_denied(struct group_actuator *a, const char *path, uint64_t id);

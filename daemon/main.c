@@ -187,8 +187,8 @@ static int restore(const struct arguments *a)
 	if (r == -EBUSY)
 		fprintf(stderr, "mthpd: a daemon is running with %s; use mthpctl restore\n", a->runtime_dir);
 	else if (r == -EBADMSG)
-		fprintf(stderr, "mthpd: nothing was put back: the start values of the switches are in that file, if it "
-				"can still be read, or come back with a reboot\n");
+		fprintf(stderr, "mthpd: nothing was put back: the start values of the switches and of groups' "
+				"memory.thp.* are in that file, if it can still be read, or come back with a reboot\n");
 	else if (r < 0)
 		fprintf(stderr, "mthpd: restore: %s\n", strerror(-r));
 	else if (r == 0 && !told && !warning && !a->restore_exit)

@@ -205,8 +205,8 @@ static int size_of(const char *value, struct config_size *ret, struct config_why
 			why, "%s is no folio size; write 64K, 2M, pmd, pmd/2 or smallest", named);
 	else if (r == -ERANGE)
 		config_because(why,
-			"%s is out of range; folio sizes are powers of two "
-			"from 4K to 16G, and from pmd/4096 to pmd",
+			"%s is no folio size; those are the powers of two from 4K to 16G "
+			"(4K, 8K, 16K, 32K and so on), and pmd/4096 to pmd",
 			named);
 	return r < 0 ? -EINVAL : 0;
 }

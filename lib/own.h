@@ -15,6 +15,8 @@
 enum own_file { OWN_MAX_SIZE, OWN_MAX_PTES_NONE, OWN_MARGIN, OWN_FILES };
 /* "memory.thp.max_size" and so on. */
 extern const char *const own_file_name[OWN_FILES];
+/* What such a group tells beside them. */
+#define OWN_EVENTS "memory.thp.events"
 
 #define OWN_VALUE_LEN CHOICE_LEN
 /* "" = no such file, or not understood: never wanted otherwise. */

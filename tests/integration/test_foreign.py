@@ -280,6 +280,8 @@ def test_journals_that_cannot_be_used(t):
         d.start()
         equal(len(d.lines("ignored")) - before, 1, "warnings about %r" % text[:40])
         equal(d.size(2048)["baseline"], "never", "baseline with %r" % text[:40])
+        told = [x for x in d.status()["degraded"] if "counts as start values" in x and "reboot" in x]
+        equal(len(told), 0 if "00000000-0000" in text else 1, "told in the status with %r" % text[:40])
         d.stop()
         equal(w.tree.all_knobs(), stands, "files with %r" % text[:40])
 

@@ -3,6 +3,7 @@
 itself, nobody decides for another, and everything is put back."""
 
 import os
+import re
 
 from faketree import CG, MIB
 from harness import check, equal, seconds, wait
@@ -255,6 +256,10 @@ def test_parent_bounds(t):
     text = p.daemon.explain("narrow.slice/a.service")
     check("folios up to 32K." in text, "explain tells another size than status: %s", text)
     equal(p.daemon.group("dense.service")["max_size_kb"], 2048, "largest size without a parent")
+    parent.set_knob("max_size", "4096")
+    equal(p.daemon.group("narrow.slice/a.service")["max_size_kb"], 0, "largest size below single pages")
+    shown = p.daemon.ctl("status").stdout
+    check(" none " in shown and not re.search(r"r[1-9]\d* none", shown), "SIZE: %s", shown)
 
 
 @seconds(4)

@@ -8,12 +8,15 @@ from test_own import Pair
 MAX_SIZE, MARGIN = "memory.thp.max_size", "memory.thp.margin"
 
 
+SMALL = "[Policy \"%s\"]\nMatch=%s\nMaxSize=4K\n"
+SCATTERED = SMALL % ("s", "scattered.service")
+
+
 class Failing(Pair):
-    """A pair whose scattered group wants single pages and does not get them."""
+    """A pair whose scattered group wants single pages by its policy and does not get them."""
 
     def __init__(self, t, *rules, config=""):
-        super().__init__(t, config)
-        self.fails(*rules)
+        super().__init__(t, SCATTERED + config, rules=rules)
 
     def fails(self, *rules):
         self.daemon.rules(*rules)
@@ -22,10 +25,9 @@ class Failing(Pair):
         return self.daemon.group(group)["own"]
 
     def asked(self):
-        """Small pages are wanted."""
-        wait(lambda: (self.daemon.group(self.scattered.path)["some"] or 0) > 0.3, "stalls are seen")
-        self.scattered.step(events={"oom_kill": 1})
-        wait(lambda: self.own()["max_size"]["wanted"] == "4096", "small pages only are wanted")
+        """Small pages are wanted, and were tried."""
+        wait(lambda: self.own()["max_size"]["wanted"] == "4096" and self.own()["max_size"]["error"],
+             "small pages only are wanted, in vain")
 
     def tries(self, part="scattered.service/" + MAX_SIZE):
         return len(self.daemon.group_writes(part))
@@ -69,7 +71,7 @@ def test_error_that_passes(t):
 def test_value_that_one_group_refuses(t):
     """EINVAL in one group: not tried again there, told once, and another group has that value."""
     p = Failing(t, "*/scattered.service/" + MAX_SIZE + " write EINVAL",
-                config="[Policy \"x\"]\nMatch=other.service\nMaxSize=4K\n")
+                config=SMALL % ("o", "other.service"))
     p.asked()
     wait(lambda: p.tries() == 1, "one try")
     p.told("EINVAL")
@@ -79,7 +81,7 @@ def test_value_that_one_group_refuses(t):
     equal((p.tries(), len(p.daemon.lines("the kernel refuses"))), (1, 1), "tries and lines")
     equal(p.daemon.status()["state"], "degraded", "state")
     p.fails()
-    p.daemon.reload("")
+    p.daemon.reload(SCATTERED)
     wait(lambda: p.scattered.knob("max_size") == "4096", "tried again after a reload")
     wait(lambda: not p.degraded(MAX_SIZE), "degraded no more")
 
@@ -87,7 +89,7 @@ def test_value_that_one_group_refuses(t):
 @seconds(6)
 def test_value_that_the_kernel_refuses(t):
     """EINVAL in three groups is the kernel's: the fourth is not asked, and that is told."""
-    p = Failing(t, "*/" + MAX_SIZE + " write EINVAL", config="[Policy \"x\"]\nMatch=o*.service\nMaxSize=4K\n")
+    p = Failing(t, "*/" + MAX_SIZE + " write EINVAL", config=SMALL % ("o", "o*.service"))
     others = [p.tree.group("o%d.service" % i, limit=64 << 20, current=16 << 20) for i in range(6)]
     wait(lambda: all(p.daemon.group(o.path) and p.own(o.path)["max_size"]["error"] == "EINVAL" for o in others),
          "known for all")
@@ -169,6 +171,11 @@ def test_gate_without_its_file(t):
     wait(lambda: p.daemon.group("dense.service")["own"]["gate_wanted"] in ("trial", "open"), "the wish")
     equal(p.daemon.group("dense.service")["own"]["gate"], None, "gate")
     check(MARGIN + " is missing" in p.daemon.explain("dense.service"), "explain does not tell")
+    wait(lambda: p.scattered.knob("max_ptes_none") == "0", "a file is written")
+    p.scattered.unlink("memory.thp.max_ptes_none")
+    done = p.daemon.ctl("verify")
+    equal(done.returncode, 1, "verify")
+    check("max_ptes_none: wanted 0, actual - (the file is missing" in done.stdout, "verify: %s", done.stdout)
 
 
 @seconds(5)
@@ -189,12 +196,55 @@ def test_audit_sees_files_that_are_not_ours(t):
 
 @seconds(6)
 def test_what_could_not_be_put_back(t):
-    """The write that gives a quiet group its start value fails once: a later audit does it."""
-    p = Pair(t)
-    p.killed()
+    """The write that gives a group its start value fails: a later audit does it."""
+    p = Pair(t, SCATTERED)
+    wait(lambda: p.scattered.knob("max_size") == "4096", "small pages only")
     p.daemon.rules("*/scattered.service/" + MAX_SIZE + " write EIO")
     p.daemon.reload("[Policy \"x\"]\nMatch=scattered.service\nControlled=no\n")
     check(p.daemon.lines("cannot write"), "the failure is told")
     equal(p.scattered.knob("max_size"), "4096", "left behind")
     p.daemon.rules()
     wait(lambda: p.scattered.knob("max_size") == "max", "given back")
+
+
+@seconds(5)
+def test_journal_that_a_crash_left_corrupt(t):
+    """What is left in groups' files passes for start values then: said for the whole run, with the remedy."""
+    p = Pair(t, SCATTERED)
+    wait(lambda: p.scattered.knob("max_size") == "4096", "small pages only")
+    p.daemon.kill()
+    p.tree.write("run/baseline.json", "{")
+    done = t.restore(p.daemon)
+    check(done.returncode == 1 and "of groups' memory.thp.*" in done.stderr, "--restore: %s", done.stderr)
+    p.daemon.start()
+    p.daemon.ticks(25)
+    told = [x for x in p.daemon.status()["degraded"] if "baseline.json is " in x and "reboot" in x]
+    equal(len(told), 1, "degraded: %s" % p.daemon.status()["degraded"])
+    p.daemon.stop()
+
+
+@seconds(5)
+def test_files_that_groups_do_not_have(t):
+    """features, and degraded, say which of the files are there; without any there is one set of switches for all."""
+    p = Pair(t)
+    everything = sorted(["memory.thp.events", MAX_SIZE, "memory.thp.max_ptes_none", MARGIN])
+    found = p.daemon.features()
+    equal((found["memcg_thp"], sorted(found["memcg_thp_files"])), (True, everything), "features with all files")
+    equal(p.daemon.status()["degraded"], [], "degraded")
+    p.daemon.stop()
+    groups = (p.dense, p.scattered, p.quiet)
+    p.on = False
+    for g in groups:
+        g.thp_events = {}
+        g.unlink("memory.thp.events")
+    p.daemon.start()
+    equal(sorted(p.daemon.features()["memcg_thp_files"]), everything[1:], "features without events")
+    check([x for x in p.daemon.status()["degraded"] if "groups have no memory.thp.events" in x], "not degraded")
+    p.daemon.stop()
+    for g in groups:
+        for name in everything[1:]:
+            g.unlink(name)
+    p.daemon.start()
+    found = p.daemon.features()
+    equal((found["memcg_thp"], found["memcg_thp_files"]), (False, []), "features without files")
+    check([x for x in p.daemon.status()["degraded"] if "no memory.thp.* files" in x], "not degraded")

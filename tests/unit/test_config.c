@@ -213,8 +213,11 @@ static const struct {
 	{"[Limits]\nMaxMode=never\n", "2: MaxMode=never: write inherit, madvise or always"},
 	{"[Limits]\nForeignChanges=fight\n", "2: ForeignChanges=fight: write adopt or reassert"},
 	{"[Limits]\nSizes=16K 48K\n",
-		"2: Sizes=16K 48K: 48K is out of range; folio sizes are powers "
-		"of two from 4K to 16G, and from pmd/4096 to pmd"},
+		"2: Sizes=16K 48K: 48K is no folio size; those are the powers of two "
+		"from 4K to 16G (4K, 8K, 16K, 32K and so on), and pmd/4096 to pmd"},
+	{"[Policy \"x\"]\nMatch=a\nMaxSize=5K\n",
+		"3: MaxSize=5K: 5K is no folio size; those are the powers of two "
+		"from 4K to 16G (4K, 8K, 16K, 32K and so on), and pmd/4096 to pmd"},
 	{"[Limits]\nSizes=16K huge\n",
 		"2: Sizes=16K huge: huge is no folio size; write 64K, 2M, pmd, "
 		"pmd/2 or smallest"},
