@@ -28,22 +28,29 @@ kept_whole() { # GROUP FOLIOS
 	check "$1: pages written" "$(delta pswpout)" -eq 0
 }
 
+# refused GROUP MAX FAIL: memory.swap.events, of one refusal for each folio.
+refused() {
+	check "$1: swap.events max" "$(event_key $CG/$1/memory.swap.events max)" -eq "$2"
+	check "$1: swap.events fail" "$(event_key $CG/$1/memory.swap.events fail)" -eq "$3"
+}
+
 memcg_new nodevice
 pageout "no swap device" nodevice anon=16M
 kept_whole nodevice 1024
+refused nodevice 0 1024
 
 zram_swap 256M
 memcg_new limit
 echo 0 > $CG/limit/memory.swap.max
 pageout "anonymous, memory.swap.max=0" limit anon=64M
 kept_whole limit 4096
-check "swap.events max, still raised" "$(event_key $CG/limit/memory.swap.events max)" -ge 4096
-check "swap.events fail, still raised" "$(event_key $CG/limit/memory.swap.events fail)" -ge 4096
+refused limit 4096 4096
 
 memcg_new shmem
 echo 0 > $CG/shmem/memory.swap.max
 pageout "shmem, memory.swap.max=0" shmem shmem=32M
 kept_whole shmem 2048
+refused shmem 2048 2048
 
 # What stays whole stays mapped: there is no need to unmap it to find out.
 memcg_new mapped
@@ -61,8 +68,30 @@ memcg_new parent/child
 echo 0 > $CG/parent/memory.swap.max
 pageout "the parent's memory.swap.max=0" parent/child anon=4M
 kept_whole parent/child 256
+refused parent/child 256 256
+refused parent 256 256
 check "the parent sees the events" "$(mevent parent swpout_split_avoided)" -eq 256
 check "but not as its own" "$(event_key $CG/parent/memory.thp.events.local swpout_split_avoided)" -eq 0
+
+# One list with the folios of three groups in turn: each is told of its own.
+mixed="anon=2M"
+for from in 0 64 128 192 256 320 384 448; do
+	mixed="$mixed cgroup=$CG/mixed/a part=$from:16 cgroup=$CG/mixed/b part=$((from + 16)):32"
+	mixed="$mixed cgroup=$CG/limit part=$((from + 48)):16"
+done
+memcg_new mixed/a
+memcg_new mixed/b
+echo 0 > $CG/mixed/memory.swap.max
+mark limit "mevent limit swpout_split_avoided"
+pageout "folios of three groups" mixed/a $mixed
+check "splits avoided, all three" "$(delta avoided) $(delta vm_avoided)" = "128 128"
+check "splits avoided, the third" "$(delta limit)" -eq 32
+for expected in mixed/a:32 mixed/b:64 mixed:96; do
+	group=${expected%:*} folios=${expected#*:}
+	check "$group: as an event" "$(mevent $group swpout_split_avoided)" -eq $folios
+	check "$group: in memory.stat" "$(mstat $group thp_swpout_split_avoided)" -eq $folios
+	refused $group $folios $folios
+done
 
 # Room for 10 pages: two folios go whole, one is split for the last two pages.
 memcg_new partial
@@ -104,6 +133,7 @@ memcg_new full
 pageout "a full device" full anon=2M
 check "full: splits" "$(delta split)" -eq 0
 check "full: splits avoided" "$(mevent full swpout_split_avoided)" -eq 128
+refused full 0 128
 touch /run/done
 wait
 finish
