@@ -84,17 +84,30 @@ static bool booted_without_psi(int root_fd)
 	return off;
 }
 
+/* Without /proc it is not the kernel that lacks what is not found there. */
+static bool has_proc(int root_fd)
+{
+	struct host_sample s;
+
+	return host_sample_read(root_fd, 0, &s) == 0;
+}
+
 static void find_psi(int root_fd, struct caps *c)
 {
-	char buf[512];
+	char buf[1024];
+	struct psi psi;
 	ssize_t n = parse_read_at(root_fd, "proc/pressure/memory", buf, sizeof(buf));
 
 	if (n >= 0)
-		c->psi = PSI_OK;
+		c->psi = parse_psi(buf, &psi) == 0 ? PSI_OK : PSI_UNCLEAR;
 	else if (n == -EOPNOTSUPP)
 		c->psi = PSI_DISABLED;
 	else if (n == -EACCES || n == -EPERM)
 		c->psi = PSI_DENIED;
+	else if (n != -ENOENT && n != -ENOTDIR)
+		c->psi = PSI_UNCLEAR;
+	else if (!has_proc(root_fd))
+		c->psi = PSI_NO_PROC;
 	else
 		c->psi = booted_without_psi(root_fd) ? PSI_DISABLED : PSI_ABSENT;
 }
@@ -145,6 +158,10 @@ static const char *cgroup_found(const struct caps *c, char buf[160])
 		snprintf(buf, 160, "the memory controller is off%s%s; the machine is treated as one group",
 			*c->boot_option ? " because of " : "", c->boot_option);
 		break;
+	case HOST_CGROUP_UNREACHABLE:
+		snprintf(buf, 160, "%.60s cannot be opened (%.40s); the machine is treated as one group",
+			c->cgroup_mount, strerror(c->cgroup_errno));
+		break;
 	case HOST_CGROUP_NONE:
 	default:
 		return "no cgroups; the machine is treated as one group";
@@ -162,11 +179,13 @@ static const char *cgroup_remedy(const struct caps *c, char buf[160])
 			return "enable the memory controller at boot (cgroup_enable=memory)";
 		snprintf(buf, 160, "remove %s from the kernel command line", c->boot_option);
 		return buf;
+	case HOST_CGROUP_UNREACHABLE:
+		return "mount cgroup2 there, and let mthpd see it";
 	case HOST_CGROUP_HYBRID:
 	case HOST_CGROUP_V1:
 	case HOST_CGROUP_NONE:
 	default:
-		return "boot with systemd.unified_cgroup_hierarchy=1";
+		return c->psi == PSI_NO_PROC ? "mount /proc" : "boot with systemd.unified_cgroup_hierarchy=1";
 	}
 }
 
@@ -175,12 +194,16 @@ static const char *const psi_found[] = {
 	[PSI_DISABLED] = "built in but switched off; memory.events and counters are used instead",
 	[PSI_ABSENT] = "this kernel was built without PSI; memory.events and counters are used instead",
 	[PSI_DENIED] = "not readable; memory.events and counters are used instead",
+	[PSI_UNCLEAR] = "/proc/pressure/memory is not understood; memory.events and counters are used instead",
+	[PSI_NO_PROC] = "not known, /proc is not mounted; memory.events and counters are used instead",
 };
 static const char *const psi_remedy[] = {
 	[PSI_OK] = "",
 	[PSI_DISABLED] = "boot with psi=1",
 	[PSI_ABSENT] = "use a kernel with CONFIG_PSI=y",
 	[PSI_DENIED] = "run mthpd as root",
+	[PSI_UNCLEAR] = "see what that file holds",
+	[PSI_NO_PROC] = "mount /proc",
 };
 
 static void describe_sizes(const struct caps *c, char buf[160])
@@ -259,7 +282,14 @@ void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 
 json_t *caps_to_json(const struct caps *c)
 {
-	static const char *const psi_word[] = { "present", "disabled", "absent", "denied" };
+	static const char *const psi_word[] = {
+		[PSI_OK] = "present",
+		[PSI_DISABLED] = "disabled",
+		[PSI_ABSENT] = "absent",
+		[PSI_DENIED] = "denied",
+		[PSI_UNCLEAR] = "not-understood",
+		[PSI_NO_PROC] = "no-proc",
+	};
 
 	return json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, s:I, s:I, s:o}",
 		"cgroup", host_cgroup_mode_to_string(c->cgroup_mode), "psi", psi_word[c->psi],

@@ -12,12 +12,13 @@
 #include "host.h"
 #include "thp.h"
 
-enum psi_state { PSI_OK, PSI_DISABLED, PSI_ABSENT, PSI_DENIED };
+enum psi_state { PSI_OK, PSI_DISABLED, PSI_ABSENT, PSI_DENIED, PSI_UNCLEAR, PSI_NO_PROC };
 
 struct caps {
 	char release[128];
 	enum host_cgroup_mode cgroup_mode;
 	char cgroup_mount[PATH_MAX]; /* of cgroup2, below --root */
+	int cgroup_errno; /* why it cannot be opened: HOST_CGROUP_UNREACHABLE */
 	char boot_option[64];
 	char own_cgroup[PATH_MAX]; /* our own group, relative; "" unknown */
 	bool thp, per_size, mthp_collapse, shrink_underused, size_swpin, writable, boot_never;

@@ -115,6 +115,58 @@ static void restore_events(const struct node *n, struct memcg_sample *s)
 	wind_back(&s->events_local.oom_kill, oom_kill);
 }
 
+/* @s = NULL: nothing is to be expected of the group's files. */
+static void note_unclear(struct engine *e, struct node *n, const struct memcg_sample *s)
+{
+	const char *file = s ? s->unclear : NULL;
+
+	/* A cheap look does not see what a full one found. */
+	if (s && !s->full_depth && n->unclear_full)
+		return;
+	if (file == n->unclear)
+		return;
+	n->unclear = file;
+	n->unclear_full = file && strcmp(file, "memory.pressure") != 0 && strcmp(file, "memory.events") != 0;
+	e->unclear_changed = true;
+}
+
+/* Nothing else tells that such files are good again. */
+static void retry_unclear(struct engine *e, uint64_t now_usec)
+{
+	unsigned left = RETRY_UNCLEAR;
+
+	for (struct node *n = tree_root(e->tree); e->unclear && n && left; n = tree_next(n))
+		if (n->unclear) {
+			engine_engage(e, n, now_usec);
+			left--;
+		}
+}
+
+void engine_tell_unclear(struct engine *e)
+{
+	const struct node *first = NULL;
+	unsigned n = 0;
+
+	if (!e->unclear_changed)
+		return;
+	e->unclear_changed = false;
+	for (struct node *i = tree_root(e->tree); i; i = tree_next(i)) {
+		n += i->unclear != NULL;
+		first = !first && i->unclear ? i : first;
+	}
+	e->unclear = n;
+	if (!first)
+		engine_undegrade(e, "groups-unclear");
+	else if (n == 1)
+		engine_degrade(e, "groups-unclear",
+			"%s of %.150s is not understood: the group is judged by the rest",
+			first->unclear, first->path);
+	else
+		engine_degrade(e, "groups-unclear",
+			"%s of %.150s is not understood, nor are files of %u other groups: "
+			"they are judged by the rest", first->unclear, first->path, n - 1);
+}
+
 static void let_go(struct engine *e, struct node *n)
 {
 	if (!n->group)
@@ -172,6 +224,7 @@ static void on_changed(struct node *n, void *userdata)
 
 	watch_node(e, n);
 	if (n->kind != NODE_UNIT) {
+		note_unclear(e, n, NULL);
 		let_go(e, n);
 		return;
 	}
@@ -188,6 +241,7 @@ static void on_removed(struct node *n, void *userdata)
 	struct engine *e = userdata;
 
 	engine_own_forget(e, n->id);
+	note_unclear(e, n, NULL);
 	let_go(e, n);
 	if (e->watch && n->watched)
 		watch_remove_group(e->watch, n->token);
@@ -325,6 +379,7 @@ static int sample_machine(struct engine *e, struct memcg_sample *s)
 	s->now_usec = h->now_usec;
 	s->id = 1;
 	s->full_depth = true;
+	s->unclear = NULL;
 	s->psi_off = h->psi_errno != 0;
 	s->psi_errno = h->psi_errno;
 	s->psi = h->psi;
@@ -370,6 +425,8 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 		n->next_look_usec = now_usec + ENGAGE_USEC;
 		return;
 	}
+	if (n != e->host)
+		note_unclear(e, n, &s);
 	/* A unit with groups below it speaks for them: their limits count as well. */
 	if (n->child)
 		memset(&s.events_local, 0xff, sizeof(s.events_local));
@@ -413,6 +470,7 @@ static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 	}
 	if (r != MEMCG_OK)
 		return true;
+	note_unclear(e, n, &s);
 	total = value_or(s.psi.some.total_usec, 0);
 	events = value_or(s.events.high, 0) + value_or(s.events.max, 0) + value_or(s.events.oom_kill, 0);
 	stall = value_sub(total, n->last_pressure_usec);
@@ -623,6 +681,7 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 		return;
 	tree_recheck_no_memory(e->tree, 100);
 	retry_triggers(e);
+	retry_unclear(e, now_usec);
 	if (collapsing || (busy && plan_can_raise(&e->loop->plan)))
 		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
 }

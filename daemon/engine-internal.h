@@ -36,6 +36,8 @@
 #define HOST_POLL_USEC UINT64_C(5000000)
 /* Groups whose trigger is tried again in one audit. */
 #define RETRY_TRIGGERS 32
+/* Groups whose files were not understood and that are looked at again in one audit. */
+#define RETRY_UNCLEAR 32
 /* From then to the return of the memory; what else is freed meanwhile shares it. */
 #define TRIM_USEC UINT64_C(1000000)
 /* From the first refusal of a large folio to a look at that group alone. */
@@ -75,6 +77,8 @@ struct engine {
 	unsigned n_knobs;
 	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
 	bool rescan;        /* some directories cannot be watched for new groups */
+	unsigned unclear; /* groups with a file that is not understood */
+	bool unclear_changed; /* their number, since it was told */
 	unsigned poll_skip; /* groups already polled in this round */
 	bool polling;       /* --root, or some groups cannot be watched */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
@@ -136,6 +140,8 @@ void engine_retire(struct engine *e, uint64_t now_usec);
 /* Groups that nothing announces: waiting for room, new controllers, a busy machine. */
 void engine_audit_groups(struct engine *e, uint64_t now_usec);
 void engine_rearm_triggers(struct engine *e);
+/* Groups whose files are not understood came or went: says the first and how many. */
+void engine_tell_unclear(struct engine *e);
 /* When the next group is due: 0 = at the next interval, VALUE_ABSENT = never by itself. */
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
 /* A full look outside of the loop, for status. */

@@ -129,6 +129,40 @@ static void note_swap(struct engine *e, enum swap_state was)
 		log_info("swap: %s -> %s", swap_state_to_string(was), swap_state_to_string(is));
 }
 
+static void degrade_if(struct engine *e, bool yes, const char *key, const char *text)
+{
+	if (yes)
+		engine_degrade(e, key, "%s", text);
+	else
+		engine_undegrade(e, key);
+}
+
+/* The machine's own files: what is not understood is said once, and its absence is lived with. */
+static void look_at_host(struct engine *e, uint64_t now_usec)
+{
+	struct host_sample *h = &e->host_now;
+	bool proc = host_sample_read(e->root_fd, now_usec, h) == 0;
+	enum psi_state psi = e->caps.psi;
+
+	if (!proc) {
+		memset(h, 0xff, sizeof(*h)); /* everything VALUE_ABSENT */
+		h->now_usec = now_usec;
+		h->psi_errno = ENOENT;
+	}
+	degrade_if(e, proc && !value_known(h->mem_total_kb), "meminfo",
+		"/proc/meminfo cannot be read or is not understood: the machine's memory and swap are not known");
+	degrade_if(e, proc && !value_known(h->pgfault), "vmstat",
+		"/proc/vmstat cannot be read or is not understood: the machine's faults and reclaim are not seen");
+	if (psi == PSI_OK && h->psi_errno == EINVAL)
+		e->caps.psi = PSI_UNCLEAR;
+	else if (psi == PSI_UNCLEAR && h->psi_errno == 0)
+		e->caps.psi = PSI_OK;
+	if (e->caps.psi == PSI_OK)
+		engine_undegrade(e, "psi");
+	else if (psi == PSI_OK)
+		caps_describe(&e->caps, degrade_capability, e);
+}
+
 void engine_sample_host(struct engine *e, uint64_t now_usec)
 {
 	struct thp_stats stats[THP_SIZES_MAX];
@@ -143,7 +177,7 @@ void engine_sample_host(struct engine *e, uint64_t now_usec)
 	};
 
 	e->dying_cgroups = in.dying_cgroups;
-	host_sample_read(e->root_fd, now_usec, &e->host_now);
+	look_at_host(e, now_usec);
 	for (unsigned i = 0; i < p->n_sizes; i++) {
 		memset(&stats[i], 0xff, sizeof(stats[i])); /* everything VALUE_ABSENT */
 		/* Nothing can have happened to a size that was off all along. */
@@ -228,6 +262,7 @@ static void decide(struct engine *e, bool always)
 	bool held = engine_held(e) != NULL;
 	bool applies = loop_decide(e->loop, held) || always;
 
+	engine_tell_unclear(e);
 	engine_sample_end(e, held, always, applies);
 	if (applies)
 		engine_apply(e);
@@ -308,7 +343,7 @@ static void on_audit(evutil_socket_t fd, short what, void *userdata)
 	e->wakeups++;
 	again = engine_audit_files(e);
 	if (!evtimer_pending(e->tick, NULL))
-		host_sample_read(e->root_fd, now, &e->host_now);
+		look_at_host(e, now);
 	engine_audit_groups(e, now);
 	begin(e, now);
 	decide(e, again && !engine_held(e));
@@ -360,8 +395,10 @@ static void open_cgroups(struct engine *e)
 		while (*mount == '/')
 			mount++;
 		e->cg_fd = openat(e->root_fd, *mount ? mount : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (e->cg_fd < 0)
-			engine_degrade(e, "cgroup", "%s: %s", e->caps.cgroup_mount, strerror(errno));
+		if (e->cg_fd < 0) {
+			e->caps.cgroup_errno = errno;
+			e->caps.cgroup_mode = HOST_CGROUP_UNREACHABLE;
+		}
 	}
 }
 
@@ -433,7 +470,7 @@ static int init(struct engine *e)
 	r = read_tree(e);
 	if (r)
 		return r;
-	host_sample_read(e->root_fd, engine_now_usec(), &e->host_now);
+	look_at_host(e, engine_now_usec());
 	e->min_free_kbytes = e->host_now.min_free_kbytes;
 	open_cgroups(e);
 	r = open_baseline(e);

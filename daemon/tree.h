@@ -50,6 +50,8 @@ struct node {
 	uint64_t last_events;
 	bool polled, events_known;
 	bool hurried; /* looked at before the next tick */
+	const char *unclear; /* as in the last sample that could tell; NULL = none */
+	bool unclear_full;   /* only a full look can */
 	uint64_t last_max, last_oom_kill; /* of memory.events when it was last looked at */
 	uint64_t engaged_until_usec;
 	unsigned survey_round; /* the last look at all groups that included this one */

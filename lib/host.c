@@ -395,6 +395,7 @@ const char *host_cgroup_mode_to_string(enum host_cgroup_mode m)
 		[HOST_CGROUP_V1] = "v1",
 		[HOST_CGROUP_NO_MEMORY] = "no-memory-controller",
 		[HOST_CGROUP_NONE] = "none",
+		[HOST_CGROUP_UNREACHABLE] = "unreachable",
 	};
 
 	return (unsigned)m < ELEMENTSOF(names) ? names[m] : NULL;

@@ -42,6 +42,7 @@ enum host_cgroup_mode {
 	HOST_CGROUP_V1,        /* only v1 */
 	HOST_CGROUP_NO_MEMORY, /* cgroup2, memory controller disabled at boot */
 	HOST_CGROUP_NONE,
+	HOST_CGROUP_UNREACHABLE, /* never found here: for a caller who cannot open the mount point */
 };
 struct host_cgroups {
 	enum host_cgroup_mode mode;
@@ -52,7 +53,7 @@ struct host_cgroups {
 };
 /* Returns 0 or -ENOMEM. */
 int host_cgroups_find(int root_fd, struct host_cgroups *ret);
-/* "v2", "hybrid", "v1", "no-memory-controller", "none". */
+/* "v2", "hybrid", "v1", "no-memory-controller", "none", "unreachable". */
 const char *host_cgroup_mode_to_string(enum host_cgroup_mode m);
 
 /* True when the kernel command line holds transparent_hugepage=never, also with

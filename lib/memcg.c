@@ -21,6 +21,7 @@
 struct reader {
 	int root_fd;
 	bool denied; /* some file is there and may not be read */
+	const char *unclear; /* the first file with text that is not understood; NULL = none */
 	size_t len;  /* of the group's path and the slash behind it, 0 for the root */
 	char path[PATH_MAX + sizeof("memory.events.local")];
 };
@@ -54,6 +55,26 @@ static ssize_t read_optional(
 	return 0;
 }
 
+/* @name is a constant. An empty file says nothing, which is no garbage. */
+static void not_understood(struct reader *r, const char *name)
+{
+	if (!r->unclear)
+		r->unclear = name;
+}
+
+/* The text of the file @name into @s: one that has not one of the keys is not understood. */
+static void take_keyed(struct reader *r, const char *name, const char *text,
+	const struct flat_key *keys, size_t n_keys, struct memcg_sample *s)
+{
+	bool any = false;
+
+	parse_flat_keyed(text, keys, n_keys, s);
+	for (size_t i = 0; i < n_keys; i++)
+		any |= value_known(*(const uint64_t *)(const void *)((char *)s + keys[i].offset));
+	if (!any && *text)
+		not_understood(r, name);
+}
+
 static int read_keyed(struct reader *r, const char *name, const struct flat_key *keys,
 	size_t n_keys, struct memcg_sample *s)
 {
@@ -65,7 +86,7 @@ static int read_keyed(struct reader *r, const char *name, const struct flat_key 
 		return (int)n;
 	if (n == 0)
 		buf[0] = '\0';
-	parse_flat_keyed(buf, keys, n_keys, s);
+	take_keyed(r, name, buf, keys, n_keys, s);
 	return 0;
 }
 
@@ -79,11 +100,14 @@ static int read_limit(
 
 	if (n < 0)
 		return (int)n;
-	if (n == 0 || parse_limit(buf, ret) < 0)
+	if (n == 0 || parse_limit(buf, ret) < 0) {
 		*ret = VALUE_ABSENT;
-	else if (value_known(*ret) && *ret > 0 && value_known(mem_total_bytes) &&
-		 mem_total_bytes > 0 && (*ret - 1) / 16 >= mem_total_bytes)
+		if (n > 0)
+			not_understood(r, name);
+	} else if (value_known(*ret) && *ret > 0 && value_known(mem_total_bytes) &&
+		 mem_total_bytes > 0 && (*ret - 1) / 16 >= mem_total_bytes) {
 		*ret = VALUE_MAX;
+	}
 	return 0;
 }
 
@@ -105,8 +129,10 @@ static int read_psi(struct reader *r, struct memcg_sample *s)
 	s->psi.some = s->psi.full = (struct psi_line){ VALUE_ABSENT, 0 };
 	if (n < 0)
 		return (int)n;
-	if (n > 0 && parse_psi(buf, &s->psi) < 0)
+	if (n > 0 && parse_psi(buf, &s->psi) < 0) {
 		s->psi_errno = EINVAL;
+		not_understood(r, "memory.pressure");
+	}
 	s->psi_off = s->psi_errno == ENOENT || s->psi_errno == EOPNOTSUPP;
 	return 0;
 }
@@ -195,7 +221,7 @@ static int read_stat(struct reader *r, struct memcg_sample *s)
 		return (int)n;
 	if (n == 0)
 		buf[0] = '\0';
-	parse_flat_keyed(buf, stat_keys, ELEMENTSOF(stat_keys), s);
+	take_keyed(r, "memory.stat", buf, stat_keys, ELEMENTSOF(stat_keys), s);
 	return 0;
 }
 
@@ -432,6 +458,7 @@ int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uin
 		return e;
 	r.root_fd = root_fd;
 	r.denied = false;
+	r.unclear = NULL;
 	r.len = strlen(path);
 	memcpy(r.path, path, r.len);
 	if (r.len > 0)
@@ -440,6 +467,7 @@ int memcg_sample_read(int root_fd, const char *path, enum memcg_depth depth, uin
 	s.now_usec = now_usec;
 	s.full_depth = depth == MEMCG_FULL;
 	e = read_group(&r, mem_total_bytes, &s);
+	s.unclear = r.unclear;
 	if (e == MEMCG_OK)
 		*ret = s;
 	return e;

@@ -34,6 +34,9 @@ struct memcg_sample {
 	bool full_depth;   /* the fields below the line are filled */
 	bool psi_off;      /* pressure file exists but reading says EOPNOTSUPP, or is absent */
 	int psi_errno;     /* 0, ENOENT, EOPNOTSUPP, EACCES, EINVAL (text not understood) ... */
+	/* Name (a constant) of the first file of this group whose text is not understood: not a
+	 * number, or not one known key; memory.pressure and memory.events come first. NULL = none. */
+	const char *unclear;
 	struct psi psi;
 	struct memcg_events events; /* hierarchical */
 	/* ---- MEMCG_FULL only: after a cheap look all below is VALUE_ABSENT ---- */

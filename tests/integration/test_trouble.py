@@ -4,7 +4,7 @@ on, and what is mended is steered again."""
 
 import os
 
-from faketree import MIB, THP
+from faketree import CG, MIB, THP
 from harness import check, equal, seconds, wait
 
 S64 = "hugepages-64kB/enabled"
@@ -199,3 +199,84 @@ def test_files_that_are_only_read(t):
         equal(len([x for x in d.lines("is not understood") if x.startswith(name + " ")]), 1, "warnings about " + name)
         tree.write(THP + "/" + name, sound[name] + "\n")
     wait(lambda: not d.status()["degraded"], "they are understood again")
+
+
+@seconds(3)
+def test_garbage_of_the_machine(t):
+    """Garbage in /proc/pressure/memory, meminfo and vmstat: each is said once, and groups are served by their own files."""
+    tree = t.tree(modes={64: "always"})
+    names = {"proc/pressure/memory": "psi", "proc/meminfo": "meminfo", "proc/vmstat": "vmstat"}
+    sound = {name: tree.read(name) for name in names}
+    for name in names:
+        tree.write(name, "gar bage\n")
+    g, on = hot(t, tree)
+    d = t.daemon(tree)
+    wait(lambda: tree.size(64) == "never", "the group that thrashes is served")
+    d.ticks(10)
+    equal(d.features()["psi"], "not-understood", "psi")
+    check(d.lines("  psi ", "/proc/pressure/memory is not understood"), "the capability does not say so")
+    for name in names:
+        equal(len(degraded(d, "/" + name, "not understood")), 1, "degraded because of " + name)
+        equal(len([x for x in d.lines("/" + name, "not understood") if not x.startswith("  psi")]), 1, "warnings about " + name)
+    equal(len(d.status()["degraded"]), 3, "degraded: %s" % d.status()["degraded"])
+    on.clear()
+    for name, text in sound.items():
+        tree.write(name, text + "\n")
+    wait(lambda: not d.status()["degraded"], "they are understood again")
+    equal(d.features()["psi"], "present", "psi later")
+
+
+@seconds(5)
+def test_garbage_of_groups(t):
+    """Garbage in groups' files: one warning with the first and how many, and none when it is mended."""
+    tree = t.tree()
+    files = ("memory.pressure", "memory.events", "memory.current", "memory.max")
+    groups = [tree.group("g%d.service" % n, limit=640 * MIB, current=MIB) for n in range(9)]
+    for n, g in enumerate(groups[:8]):
+        g.write(files[n % 4], "gar bage\n")
+    d = t.daemon(tree)
+    wait(lambda: degraded(d, "of 7 other groups"), "all eight are counted")
+    d.ticks(20)
+    equal(len(d.status()["degraded"]), 1, "degraded: %s" % d.status()["degraded"])
+    equal(len(d.lines("not understood")), 1, "warnings")
+    check(degraded(d, ".service is not understood")[0].startswith("memory."), "no file is named")
+    for g in groups[1:8]:
+        g.save()
+    wait(lambda: degraded(d, "memory.pressure of g0.service", "the group is judged by the rest"), "one is left")
+    groups[0].remove()
+    wait(lambda: not d.status()["degraded"], "none is left")
+    groups[4].write("memory.events", "max\n")
+    wait(lambda: degraded(d, "memory.events of g4.service"), "one more")
+    groups[4].save()
+    wait(lambda: not d.status()["degraded"], "none is left again")
+
+
+@seconds(3)
+def test_no_cgroup_directory(t):
+    """mountinfo lists cgroup2, the directory is not there: one sentence, and the machine is one group."""
+    tree = t.tree()
+    tree.write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n")
+    tree.remove(CG)
+    d = t.daemon(tree)
+    equal(d.features()["cgroup"], "unreachable", "cgroup")
+    equal(d.status()["degraded"],
+          ["cgroup: /sys/fs/cgroup cannot be opened (No such file or directory); the machine is treated as one group "
+           "(mount cgroup2 there, and let mthpd see it)"], "degraded")
+    equal(len(d.lines("cannot be opened")), 2, "the warning, and the capability")
+    equal([g["path"] for g in d.status()["cgroups"]], [""], "groups")
+
+
+def test_no_proc(t):
+    """Nothing below /proc: that is said, not that the kernel lacks PSI, and no size is taken for too large."""
+    tree = t.tree(top="always", modes={2048: "always"})
+    tree.remove("proc")
+    g = tree.group("web.service", limit=640 * MIB, current=MIB)
+    d = t.daemon(tree)
+    equal(d.features()["psi"], "no-proc", "psi")
+    equal(d.status()["degraded"], ["psi: not known, /proc is not mounted; memory.events and counters are used instead "
+                                   "(mount /proc)"], "degraded")
+    equal(len(d.lines("CONFIG_PSI")) + len(d.lines("built without")), 0, "words about the kernel")
+    d.ticks(5)
+    equal(tree.size(2048), "always", "the PMD size")
+    check(d.group("web.service"), "the group is not there")
+    g.step(current=2 * MIB)

@@ -353,8 +353,9 @@ static void test_mode_names(void **state)
 	assert_string_equal(host_cgroup_mode_to_string(HOST_CGROUP_V1), "v1");
 	assert_string_equal(
 		host_cgroup_mode_to_string(HOST_CGROUP_NO_MEMORY), "no-memory-controller");
+	assert_string_equal(host_cgroup_mode_to_string(HOST_CGROUP_UNREACHABLE), "unreachable");
 	assert_string_equal(host_cgroup_mode_to_string(HOST_CGROUP_NONE), "none");
-	assert_null(host_cgroup_mode_to_string((enum host_cgroup_mode)5));
+	assert_null(host_cgroup_mode_to_string((enum host_cgroup_mode)6));
 }
 
 static void test_real_kernels(void **state)

@@ -512,6 +512,48 @@ static void test_real_kernels(void **state)
 	}
 }
 
+/* The file that is to blame; one that is not there or empty is not. */
+static void test_unclear(void **state)
+{
+	static const struct {
+		const char *file, *text, *cheap, *full;
+	} files[] = {
+		{"memory.pressure", "gar bage", "memory.pressure", "memory.pressure"},
+		{"memory.events", "gar bage", "memory.events", "memory.events"},
+		{"memory.current", "12x", "", "memory.current"},
+		{"memory.max", "-1", "", "memory.max"},
+		{"memory.stat", "gar bage", "", "memory.stat"},
+		{"memory.max", "4096", "", ""},
+		{"memory.events", "", "", ""},
+		{"cgroup.stat", "gar bage", "", ""},
+	};
+	struct memcg_sample s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		make_group("a", MIB);
+		put("a", files[i].file, files[i].text);
+		s = read_ok("a", MEMCG_CHEAP, 1);
+		assert_string_equal(s.unclear ? s.unclear : "", files[i].cheap);
+		s = read_ok("a", MEMCG_FULL, 1);
+		assert_string_equal(s.unclear ? s.unclear : "", files[i].full);
+	}
+	make_group("a/b", MIB);
+	put("a", "memory.max", "gar bage");
+	s = read_ok("a/b", MEMCG_FULL, 1);
+	assert_null(s.unclear); /* it is the parent's */
+	fake_remove(tree, "a/b/memory.pressure");
+	fake_remove(tree, "a/b/memory.max");
+	s = read_ok("a/b", MEMCG_FULL, 1);
+	assert_null(s.unclear);
+	/* Two at once: neither gives a value. */
+	put("a/b", "memory.max", "x");
+	put("a/b", "memory.high", "y");
+	s = read_ok("a/b", MEMCG_FULL, 1);
+	assert_string_equal(s.unclear, "memory.max");
+	assert_true(s.max_bytes == VALUE_ABSENT && s.high_bytes == VALUE_ABSENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +572,7 @@ int main(void)
 		TREE_TEST(test_replaced_while_cheap),
 		TREE_TEST(test_optional_files),
 		TREE_TEST(test_lost_samples),
+		TREE_TEST(test_unclear),
 		TREE_TEST(test_real_kernels),
 	};
 
