@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The engine's insides, shared by its files only: engine.c (life and ticks),
- * engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
+ * engine-host.c (the machine as a whole), engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
  * written, changed by others), engine-own.c (the same for groups' own files), engine-status.c (what is told about it),
  * engine-sample.c (what the loop saw, for traces).
  */
@@ -111,7 +111,6 @@ uint64_t engine_now_usec(void);
 
 /* ---- engine.c */
 void engine_schedule(struct engine *e);
-void engine_sample_host(struct engine *e, uint64_t now_usec);
 
 void engine_tell_changed(struct engine *e);
 /* The last busy group was let go, or a large answer was made: the memory that it took
@@ -123,6 +122,12 @@ void engine_hurry(struct engine *e);
 void engine_degrade_capabilities(struct engine *e);
 /* Why nothing may move; NULL = no hold. */
 const char *engine_held(const struct engine *e);
+
+/* ---- engine-host.c */
+/* Reads the machine's files into host_now. */
+void engine_look_at_host(struct engine *e, uint64_t now_usec);
+/* The same for a tick of the loop, with what the host rules want besides. */
+void engine_sample_host(struct engine *e, uint64_t now_usec);
 
 /* ---- engine-groups.c */
 int engine_groups_init(struct engine *e);

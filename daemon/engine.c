@@ -96,100 +96,6 @@ void engine_tell_changed(struct engine *e)
 			e->observers[i]->changed(e->observers[i]->userdata);
 }
 
-/* ---- looking ----------------------------------------------------------- */
-
-static uint64_t read_number(int dirfd, const char *path)
-{
-	char buf[64];
-	uint64_t v;
-
-	if (parse_read_at(dirfd, path, buf, sizeof(buf)) < 0 || parse_u64(buf, &v) < 0)
-		return VALUE_ABSENT;
-	return v;
-}
-
-static uint64_t dying_cgroups(const struct engine *e)
-{
-	static const struct flat_key key = { "nr_dying_descendants", 0 };
-	char buf[1024];
-	uint64_t v;
-
-	if (e->cg_fd < 0 || parse_read_at(e->cg_fd, "cgroup.stat", buf, sizeof(buf)) < 0)
-		return VALUE_ABSENT;
-	parse_flat_keyed(buf, &key, 1, &v);
-	return v;
-}
-
-static void note_swap(struct engine *e, enum swap_state was)
-{
-	enum swap_state is = e->loop->host.swap;
-
-	if (is != was && (is == SWAP_NONE || was == SWAP_NONE || is == SWAP_FULL || was == SWAP_FULL) &&
-		was != SWAP_UNKNOWN)
-		log_info("swap: %s -> %s", swap_state_to_string(was), swap_state_to_string(is));
-}
-
-static void degrade_if(struct engine *e, bool yes, const char *key, const char *text)
-{
-	if (yes)
-		engine_degrade(e, key, "%s", text);
-	else
-		engine_undegrade(e, key);
-}
-
-/* The machine's own files: what is not understood is said once, and its absence is lived with. */
-static void look_at_host(struct engine *e, uint64_t now_usec)
-{
-	struct host_sample *h = &e->host_now;
-	bool proc = host_sample_read(e->root_fd, now_usec, h) == 0;
-	enum psi_state psi = e->caps.psi;
-
-	if (!proc) {
-		memset(h, 0xff, sizeof(*h)); /* everything VALUE_ABSENT */
-		h->now_usec = now_usec;
-		h->psi_errno = ENOENT;
-	}
-	degrade_if(e, proc && !value_known(h->mem_total_kb), "meminfo",
-		"/proc/meminfo cannot be read or is not understood: the machine's memory and swap are not known");
-	degrade_if(e, proc && !value_known(h->pgfault), "vmstat",
-		"/proc/vmstat cannot be read or is not understood: the machine's faults and reclaim are not seen");
-	if (psi == PSI_OK && h->psi_errno == EINVAL)
-		e->caps.psi = PSI_UNCLEAR;
-	else if (psi == PSI_UNCLEAR && h->psi_errno == 0)
-		e->caps.psi = PSI_OK;
-	if (e->caps.psi == PSI_OK)
-		engine_undegrade(e, "psi");
-	else if (psi == PSI_OK)
-		caps_describe(&e->caps, degrade_capability, e);
-}
-
-void engine_sample_host(struct engine *e, uint64_t now_usec)
-{
-	struct thp_stats stats[THP_SIZES_MAX];
-	const struct plan *p = &e->loop->plan;
-	enum swap_state swap = e->loop->host.swap;
-	struct hostrules_input in = {
-		.host = &e->host_now,
-		.stats = stats,
-		.full_scans = read_number(e->thp_fd, "khugepaged/full_scans"),
-		.pages_collapsed = read_number(e->thp_fd, "khugepaged/pages_collapsed"),
-		.dying_cgroups = dying_cgroups(e),
-	};
-
-	e->dying_cgroups = in.dying_cgroups;
-	look_at_host(e, now_usec);
-	for (unsigned i = 0; i < p->n_sizes; i++) {
-		memset(&stats[i], 0xff, sizeof(stats[i])); /* everything VALUE_ABSENT */
-		/* Nothing can have happened to a size that was off all along. */
-		if (e->loop->arbiter.size[i].touched ||
-			thp_effective(p->sizes[i].baseline, p->top) > THP_NEVER ||
-			e->loop->arbiter.size[i].level == PLAN_RAISED)
-			thp_stats_read(e->thp_fd, p->sizes[i].size_kb, &stats[i]);
-	}
-	loop_observe_host(e->loop, &in);
-	note_swap(e, swap);
-}
-
 /* ---- ticks ------------------------------------------------------------- */
 
 static void arm(struct event *ev, uint64_t usec)
@@ -343,7 +249,7 @@ static void on_audit(evutil_socket_t fd, short what, void *userdata)
 	e->wakeups++;
 	again = engine_audit_files(e);
 	if (!evtimer_pending(e->tick, NULL))
-		look_at_host(e, now);
+		engine_look_at_host(e, now);
 	engine_audit_groups(e, now);
 	begin(e, now);
 	decide(e, again && !engine_held(e));
@@ -470,7 +376,7 @@ static int init(struct engine *e)
 	r = read_tree(e);
 	if (r)
 		return r;
-	look_at_host(e, engine_now_usec());
+	engine_look_at_host(e, engine_now_usec());
 	e->min_free_kbytes = e->host_now.min_free_kbytes;
 	open_cgroups(e);
 	r = open_baseline(e);
