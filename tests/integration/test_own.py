@@ -273,6 +273,21 @@ def test_dry_run(t):
 
 
 @seconds(5)
+def test_hold_while_it_calms_down(t):
+    """A group that gets quiet under a hold keeps what is in its files until the release."""
+    p = Pair(t)
+    p.opened()
+    equal(p.daemon.ctl("hold").returncode, 0, "hold")
+    p.on = False
+    p.dense.step(current=10 * MIB)
+    p.scattered.step(current=10 * MIB)
+    p.daemon.ticks(20)
+    equal(p.dense.knob("margin"), "0", "margin under the hold")
+    equal(p.daemon.ctl("release").returncode, 0, "release")
+    wait(lambda: p.dense.knob("margin") == "inherit", "the start value comes back after the release")
+
+
+@seconds(5)
 def test_hold(t):
     """A hold freezes groups' files too; restore puts them back."""
     p = Pair(t)
