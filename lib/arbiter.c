@@ -101,10 +101,14 @@ static void weigh(struct arbiter_size *z, const struct tally *t, uint64_t dt_use
 	if (!t->off) {
 		veto_stands(z, false, dt_usec);
 		z->level = t->raise ? PLAN_RAISED : PLAN_BASE;
-		z->cause = t->best && (t->raise || z->touched) ? t->best->group : NULL;
-		z->reason = z->cause ? t->best->wish.reason :
-			    z->touched ? REASON_RECOVERED : REASON_START_VALUES;
-		return;
+		z->reason = z->touched ? REASON_RECOVERED : REASON_START_VALUES;
+		if (t->best && (t->raise || z->touched)) {
+			z->cause = t->best->group;
+			z->reason = t->best->wish.reason;
+		} else if (!z->touched) {
+			z->cause = NULL;
+		}
+		return; /* what comes back without a word of its group came back for the last one */
 	}
 	z->cause = t->worst->group;
 	z->reason = t->worst->wish.reason;

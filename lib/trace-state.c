@@ -223,14 +223,26 @@ static json_t *group_json(const struct loop_group *g)
 	return NULL;
 }
 
+/* Where a group stands in the list of groups; TRACE_GROUPS_MAX = not there. */
+static size_t group_index(const struct loop *l, const struct loop_group *g)
+{
+	size_t i = 0;
+
+	while (i < l->n_groups && i < TRACE_GROUPS_MAX && l->groups[i] != g)
+		i++;
+	return i < l->n_groups ? i : TRACE_GROUPS_MAX;
+}
+
 static json_t *size_json(const struct loop *l, unsigned i)
 {
 	const struct arbiter_size *z = &l->arbiter.size[i];
+	size_t cause = group_index(l, z->cause);
 	json_t *j = trace_stats_json(l->plan.sizes[i].size_kb, &l->host.prev_stats[i]);
 
 	if (trace_put(j, "arbiter", fields_json(arbiter_fields, ELEMENTSOF(arbiter_fields), z)) &&
 		trace_put(j, "cap",
 			fields_json(cap_fields, ELEMENTSOF(cap_fields), &l->host.size[i])) &&
+		(cause == TRACE_GROUPS_MAX || trace_put(j, "cause", json_integer((json_int_t)cause))) &&
 		(!z->word || trace_put(j, "word", json_string(z->word))))
 		return j;
 	json_decref(j);
@@ -349,23 +361,36 @@ static const char *static_word(const char *word)
 	return m == THP_MODE_NONE ? NULL : thp_mode_to_string(m);
 }
 
+static const char sizes_what[] = "state: sizes";
+
+/* Which of the plan's sizes an entry speaks of: its index. */
+static int size_index(const json_t *j, const struct source *s, struct thp_stats *ret_stats)
+{
+	const struct plan *p = &s->l->plan;
+	uint64_t kb;
+	unsigned i = 0;
+
+	if (trace_stats_get(j, &kb, ret_stats, s->why) < 0)
+		return -EBADMSG;
+	while (i < p->n_sizes && p->sizes[i].size_kb != kb)
+		i++;
+	if (i == p->n_sizes)
+		return trace_fault(s->why, "%s: a size that the tree does not have", sizes_what);
+	return (int)i;
+}
+
 static int get_size(const json_t *j, const struct source *s)
 {
-	static const char what[] = "state: sizes";
+	static const char *const what = sizes_what;
 	const struct plan *p = &s->l->plan;
 	struct arbiter_size *z;
 	struct thp_stats stats;
 	json_t *arbiter, *cap;
 	const char *word;
-	uint64_t kb;
-	unsigned i = 0;
+	int i = size_index(j, s, &stats);
 
-	if (trace_stats_get(j, &kb, &stats, s->why) < 0)
-		return -EBADMSG;
-	while (i < p->n_sizes && p->sizes[i].size_kb != kb)
-		i++;
-	if (i == p->n_sizes)
-		return trace_fault(s->why, "%s: a size that the tree does not have", what);
+	if (i < 0)
+		return i;
 	z = &s->l->arbiter.size[i];
 	if (trace_get_container(j, what, "arbiter", JSON_OBJECT, true, &arbiter, s->why) < 0 ||
 		trace_get_container(j, what, "cap", JSON_OBJECT, true, &cap, s->why) < 0 ||
@@ -377,6 +402,25 @@ static int get_size(const json_t *j, const struct source *s)
 	s->l->host.prev_stats[i] = stats;
 	if (p->sizes[i].managed && static_word(word))
 		z->word = static_word(word);
+	return 0;
+}
+
+/* The group on whose account a size is as it is; after the groups were read. */
+static int get_cause(const json_t *j, const struct source *s)
+{
+	struct thp_stats stats;
+	uint64_t cause;
+	int i = size_index(j, s, &stats);
+
+	if (i < 0)
+		return i;
+	if (trace_get_value(j, sizes_what, "cause", false, &cause, s->why) < 0)
+		return -EBADMSG;
+	if (!value_known(cause))
+		return 0;
+	if (cause >= s->l->n_groups)
+		return trace_fault(s->why, "%s: cause %" PRIu64 " is no group of the state", sizes_what, cause);
+	s->l->arbiter.size[i].cause = s->l->groups[cause];
 	return 0;
 }
 
@@ -477,6 +521,12 @@ int trace_state_get(const json_t *j, struct loop *l, trace_group_fn group_new, v
 	json_array_foreach(groups, i, one)
 	{
 		r = get_group(one, &s);
+		if (r < 0)
+			return r;
+	}
+	json_array_foreach(sizes, i, one)
+	{
+		r = get_cause(one, &s);
 		if (r < 0)
 			return r;
 	}

@@ -127,6 +127,21 @@ static void test_one_hurt(void **state)
 	assert_ptr_equal(size_at(&w, 128)->cause, group_name[0]);
 }
 
+/* What comes back in a tick in which the group says nothing came back for its sake all the same. */
+static void test_recovered_has_a_cause(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_all_on(&w);
+	add_hurt(&w, 700000);
+	decide(&w);
+	w.v[0].wish = (struct ctl_wish){ .rung = plan_top(&w.plan), .reason = REASON_START_VALUES };
+	decide(&w);
+	expect(&w, 128, PLAN_BASE, "inherit", REASON_RECOVERED);
+	assert_ptr_equal(size_at(&w, 128)->cause, group_name[0]);
+}
+
 static void test_raise(void **state)
 {
 	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_NEVER);
@@ -634,6 +649,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_one_hurt),
+		cmocka_unit_test(test_recovered_has_a_cause),
 		cmocka_unit_test(test_raise),
 		cmocka_unit_test(test_ratios),
 		cmocka_unit_test(test_weights),

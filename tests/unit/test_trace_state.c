@@ -130,6 +130,11 @@ static bool step(struct loop *l, uint64_t now_usec)
 	return changed;
 }
 
+static const char *path_of(const struct loop_group *g)
+{
+	return g ? g->path : "";
+}
+
 /* After any number of ticks, a loop that was made of another's memory goes on
  * as the other does: same memory, same wants, tick for tick. */
 static void test_state(void **state)
@@ -175,6 +180,7 @@ static void test_state(void **state)
 			for (unsigned w = 0; w < l->n_wants; w++) {
 				assert_string_equal(l->wants[w].value, m->wants[w].value);
 				assert_int_equal(l->wants[w].reason, m->wants[w].reason);
+				assert_string_equal(path_of(l->wants[w].cause), path_of(m->wants[w].cause));
 			}
 			i = trace_state_json(l, 0);
 			j = trace_state_json(m, 0);
