@@ -34,8 +34,12 @@ struct arguments {
 	bool dry_run, no_bus, check_config, restore, restore_exit;
 };
 
+static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+#define N_SIGNALS (sizeof(signals) / sizeof(signals[0]))
+
 struct daemon {
 	struct event_base *base;
+	struct event *on_signal[N_SIGNALS];
 	struct engine *engine;
 };
 
@@ -237,42 +241,40 @@ static void on_signal(evutil_socket_t sig, short what, void *userdata)
 	event_base_loopbreak(d->base);
 }
 
-/* From here to the exit all is put back already: a second Ctrl-C, or systemd's, must
- * not turn that into death by a signal. */
-static void ignore_signals(void)
+/* Before anything is to be seen of mthpd: whoever sees it may end it. What comes before
+ * the loop runs waits for that. */
+static int catch_signals(struct daemon *d)
+{
+	for (size_t i = 0; i < N_SIGNALS; i++) {
+		d->on_signal[i] = evsignal_new(d->base, signals[i], on_signal, d);
+		if (!d->on_signal[i] || evsignal_add(d->on_signal[i], NULL) < 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* All is put back already: a second Ctrl-C, or systemd's, must not turn the exit into
+ * death by a signal when libevent gives them back to the default. */
+static void release_signals(struct daemon *d)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		if (d->on_signal[i])
+			event_free(d->on_signal[i]);
 }
 
 static int run_loop(struct daemon *d)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-	struct event *ev[3] = { NULL };
-	int r = 0;
-
-	for (int i = 0; i < 3; i++) {
-		ev[i] = evsignal_new(d->base, signals[i], on_signal, d);
-		if (!ev[i] || evsignal_add(ev[i], NULL) < 0)
-			r = 1;
-	}
-	if (r == 0) {
-		engine_start(d->engine);
-		sd_notify(0, "READY=1");
-		event_base_dispatch(d->base);
-		sd_notify(0, "STOPPING=1");
-	}
-	r |= engine_stop(d->engine);
-	ignore_signals(); /* before libevent gives them back to the default */
-	for (int i = 0; i < 3; i++)
-		if (ev[i])
-			event_free(ev[i]);
-	return r;
+	engine_start(d->engine);
+	sd_notify(0, "READY=1");
+	event_base_dispatch(d->base);
+	sd_notify(0, "STOPPING=1");
+	return engine_stop(d->engine);
 }
 
 /* A fake tree has no place on the system's bus; the address of another one says
@@ -309,7 +311,11 @@ static int run(const struct arguments *a, struct config *config)
 		config_free(config);
 		return 1;
 	}
-	r = engine_new(d.base, &o, config, &d.engine); /* takes config over */
+	r = catch_signals(&d);
+	if (r == 0)
+		r = engine_new(d.base, &o, config, &d.engine); /* takes config over */
+	else
+		config_free(config);
 	if (r == 0) {
 		r = metrics_new(d.base, d.engine, &metrics);
 		if (r < 0)
@@ -325,6 +331,7 @@ static int run(const struct arguments *a, struct config *config)
 	engine_free(d.engine);
 	bus_free(bus);
 	metrics_free(metrics);
+	release_signals(&d);
 	event_base_free(d.base);
 	return r;
 }

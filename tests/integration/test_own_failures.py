@@ -171,6 +171,7 @@ def test_gate_without_its_file(t):
     wait(lambda: p.daemon.group("dense.service")["own"]["gate_wanted"] in ("trial", "open"), "the wish")
     equal(p.daemon.group("dense.service")["own"]["gate"], None, "gate")
     check(MARGIN + " is missing" in p.daemon.explain("dense.service"), "explain does not tell")
+    p.killed()
     wait(lambda: p.scattered.knob("max_ptes_none") == "0", "a file is written")
     p.scattered.unlink("memory.thp.max_ptes_none")
     done = p.daemon.ctl("verify")
