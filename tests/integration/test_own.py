@@ -29,9 +29,16 @@ class Pair:
         return self.tree.group(path, limit=64 * MIB, current=64 * MIB - 4096, **how)
 
     def step(self, s):
-        if not self.on:
-            return
+        with self.tree.lock:
+            if self.on:
+                self.move(s)
 
+    def rest(self):
+        """Nothing moves any more once this returns."""
+        with self.tree.lock:
+            self.on = False
+
+    def move(self, s):
         def n(per_sec):
             return round(per_sec * s)
 
@@ -124,7 +131,7 @@ def test_stop_and_crash(t):
     p.daemon.start()
     p.opened()
     p.daemon.kill()
-    p.on = False
+    p.rest()
     p.dense.step(current=8 * MIB)
     p.daemon.start()
     wait(lambda: p.dense.knob("margin") == "inherit", "what the crash left behind is put right")
@@ -278,7 +285,7 @@ def test_hold_while_it_calms_down(t):
     p = Pair(t)
     p.opened()
     equal(p.daemon.ctl("hold").returncode, 0, "hold")
-    p.on = False
+    p.rest()
     p.dense.step(current=10 * MIB)
     p.scattered.step(current=10 * MIB)
     p.daemon.ticks(20)

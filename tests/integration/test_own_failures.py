@@ -234,7 +234,7 @@ def test_files_that_groups_do_not_have(t):
     equal(p.daemon.status()["degraded"], [], "degraded")
     p.daemon.stop()
     groups = (p.dense, p.scattered, p.quiet)
-    p.on = False
+    p.rest()
     for g in groups:
         g.thp_events = {}
         g.unlink("memory.thp.events")
