@@ -167,8 +167,10 @@ in_group old anon=1M hugepage fill pageout cgroup=$CG/new mark=/run/ready wait=/
 await /run/ready
 echo 32K > $CG/old/memory.thp.max_size
 mark swpin "stat 64 swpin"
+mark margin "stat 64 swpin_fallback_margin"
 touch /run/go
 content "swap-in"
 check "swap-in under a limit" "$(delta swpin)" -eq 0
+check "swap-in: not for lack of room" "$(delta margin)" -eq 0
 check "swap-in: counted" "$(mstat old thp_size_limited)" -ge 1
 finish
