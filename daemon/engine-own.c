@@ -198,11 +198,20 @@ void engine_own_read(struct engine *e, const struct node *n, struct own *ret)
 	memcpy(ret->reason, n->group->own.reason, sizeof(ret->reason));
 }
 
+/* Taken over just now, or left to somebody for good: what stands in the file is wanted. */
+static void take_file(struct engine *e, struct loop_group *g, enum own_file f)
+{
+	struct own_values now, base;
+
+	if (group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) == 0)
+		own_set_file(&g->own, f, &base, &now);
+}
+
 static bool apply_group(struct engine *e, struct loop_group *g)
 {
 	bool any = false;
 
-	for (unsigned f = 0; f < OWN_FILES; f++) {
+	for (enum own_file f = 0; f < OWN_FILES; f++) {
 		struct loop_want w = { .reason = g->own.reason[f], .cause = g };
 		enum actuator_result r;
 		char was[OWN_VALUE_LEN];
@@ -217,9 +226,8 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		if (r == ACTUATOR_GONE)
 			break; /* the tree notices */
 		if (r == ACTUATOR_FOREIGN) {
-			/* Taken over just now, or left to somebody for good: what stands is wanted. */
-			engine_own_look(e, g);
-			break;
+			take_file(e, g, f);
+			continue;
 		}
 		/* What was refused counts as standing until the actuator would try it again. */
 		memcpy(g->own.stands.value[f], w.value, sizeof(w.value));
@@ -247,7 +255,8 @@ bool engine_own_apply(struct engine *e)
 
 void engine_own_let_go(struct engine *e, struct loop_group *g)
 {
-	if (e->group_actuator)
+	/* Under a hold it stays where it is; the end of the hold gives back what nobody steers. */
+	if (e->group_actuator && !engine_held(e))
 		group_actuator_give_back(e->group_actuator, g->path, g->id);
 }
 
@@ -314,6 +323,8 @@ static void give_back_unclaimed(struct engine *e)
 	uint64_t id;
 	unsigned n = 0;
 
+	if (engine_held(e))
+		return;
 	while (group_actuator_written(e->group_actuator, n, &path, &id))
 		n++;
 	while (n-- > 0) {
@@ -323,8 +334,7 @@ static void give_back_unclaimed(struct engine *e)
 		if (!group_actuator_written(e->group_actuator, n, &path, &id))
 			continue;
 		node = tree_by_path(e->tree, path);
-		if (node && node->id == id && e->config->per_group && engine_steers(e, node) &&
-			(node->group || engine_held(e)))
+		if (node && node->id == id && e->config->per_group && engine_steers(e, node) && node->group)
 			continue;
 		snprintf(copy, sizeof(copy), "%s", path);
 		group_actuator_give_back(e->group_actuator, copy, id);

@@ -578,6 +578,9 @@ const char *engine_held(const struct engine *e)
 
 static void go_on(struct engine *e)
 {
+	engine_undegrade(e, "restore");
+	if (!engine_held(e))
+		engine_own_audit(e);
 	engine_tell_changed(e);
 	begin(e, engine_now_usec());
 	decide(e, !engine_held(e));
@@ -621,6 +624,11 @@ int engine_restore(struct engine *e)
 {
 	int failures = baseline_restore(e->baseline, e->thp_fd, e->cg_fd, on_restored, e);
 
+	if (failures > 0)
+		engine_degrade(e, "restore", "%d of the start values could not be put back, see the log: mthpctl "
+			"restore tries again, mthpctl release lets mthpd go on", failures);
+	else
+		engine_undegrade(e, "restore");
 	engine_hold(e, "restored by hand");
 	for (unsigned i = 0; i < e->n_knobs; i++)
 		actuator_read(e->actuator, e->knobs[i].path, e->knobs[i].stands, sizeof(e->knobs[i].stands));

@@ -45,10 +45,16 @@ bool own_value_valid(enum own_file f, const char *value)
 
 void own_set(struct own *o, const struct own_values *base, const struct own_values *stands)
 {
-	o->base = *base;
-	o->stands = o->want = *stands;
-	for (unsigned f = 0; f < OWN_FILES; f++)
-		o->reason[f] = REASON_START_VALUES;
+	for (enum own_file f = 0; f < OWN_FILES; f++)
+		own_set_file(o, f, base, stands);
+}
+
+void own_set_file(struct own *o, enum own_file f, const struct own_values *base, const struct own_values *stands)
+{
+	memcpy(o->base.value[f], base->value[f], OWN_VALUE_LEN);
+	memcpy(o->stands.value[f], stands->value[f], OWN_VALUE_LEN);
+	memcpy(o->want.value[f], stands->value[f], OWN_VALUE_LEN);
+	o->reason[f] = REASON_START_VALUES;
 }
 
 static void want(struct own *o, enum own_file f, const char *value, enum reason r)

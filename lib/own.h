@@ -43,6 +43,9 @@ bool own_value_valid(enum own_file f, const char *value);
 /* Starts over: what was before mthpd and what stands; nothing else is wanted. */
 void own_set(struct own *o, const struct own_values *base, const struct own_values *stands);
 
+/* The same for one file: what others do there leaves what is wanted of the rest. */
+void own_set_file(struct own *o, enum own_file f, const struct own_values *base, const struct own_values *stands);
+
 /* What the group's policy allows; VALUE_ABSENT = it does not say. */
 struct own_limits {
 	uint64_t min_kb, max_kb, ptes_max;

@@ -279,6 +279,37 @@ def test_dry_run(t):
     check(os.path.isdir(p.tree.path(CG + "/dense.service")), "the group is there")
 
 
+@seconds(6)
+def test_hold_over_a_reload(t):
+    """Under a hold no configuration gives groups' files back; its end does."""
+    for config in ("[Limits]\nPerGroup=no\n", "[Policy \"all\"]\nMatch=*.service\nControlled=no\n"):
+        p = Pair(t)
+        p.opened()
+        p.killed()
+        equal(p.daemon.ctl("hold").returncode, 0, "hold")
+        p.daemon.reload(config)
+        p.daemon.ticks(15)
+        equal((p.dense.knob("margin"), p.scattered.knob("max_size")), ("0", "4096"), "under the hold: " + config)
+        equal(p.daemon.ctl("release").returncode, 0, "release")
+        p.start_values()
+        p.daemon.stop()
+        p.rest()
+
+
+@seconds(5)
+def test_restore_in_vain(t):
+    """A start value that cannot be put back by `mthpctl restore` is told until a restore succeeds."""
+    p = Pair(t)
+    p.killed()
+    p.daemon.rules("*/scattered.service/memory.thp.max_size write EIO")
+    equal(p.daemon.ctl("restore").returncode, 1, "restore")
+    check([x for x in p.daemon.status()["degraded"] if "could not be put back" in x], "not degraded")
+    p.daemon.rules()
+    equal(p.daemon.ctl("restore").returncode, 0, "restore again")
+    p.start_values()
+    check(not [x for x in p.daemon.status()["degraded"] if "could not be put back" in x], "still degraded")
+
+
 @seconds(5)
 def test_hold_while_it_calms_down(t):
     """A group that gets quiet under a hold keeps what is in its files until the release."""

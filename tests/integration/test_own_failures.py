@@ -129,6 +129,25 @@ def test_all_groups_deny(t):
     wait(lambda: not p.degraded("cannot be steered"), "degraded no more")
 
 
+@seconds(9)
+def test_one_file_left_to_somebody(t):
+    """Another program keeps changing max_size of a group: that file is left to it, the gate is steered on."""
+    p = Pair(t, SMALL.replace("4K", "64K") % ("d", "dense.service"))
+    p.opened()
+    p.judged()
+
+    def contest():
+        if p.dense.knob("max_size") == "65536":
+            p.dense.set_knob("max_size", "1048576")
+        return [x for x in p.daemon.status()["degraded"] if "keeps changing dense.service/memory.thp.max_size" in x]
+
+    wait(contest, "it is left to the other program")
+    p.young = 0.1
+    wait(lambda: p.dense.knob("margin") == "inherit", "the gate is shut")
+    own = p.daemon.group("dense.service")["own"]
+    equal((own["gate"], own["margin"]["wanted"], own["max_size"]["actual"]), ("kernel", "inherit", "1048576"), "own")
+
+
 @seconds(6)
 def test_missing_device(t):
     """ENODEV from a group that lives: told once, and tried again at an audit only."""
