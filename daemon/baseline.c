@@ -233,6 +233,10 @@ int baseline_open(
 	if (r < 0)
 		return r;
 	warning = load(b);
+	if (warning == journal_of_another_root) { /* what it knows is lost to nobody */
+		baseline_free(b);
+		return -EXDEV;
+	}
 	if (warning && renameat(b->dir_fd, JOURNAL_NAME, b->dir_fd, JOURNAL_ASIDE) < 0) {
 		r = -errno;
 		baseline_free(b);
@@ -491,6 +495,17 @@ static int restore_file(struct journal_entry *e, int thp_fd, const struct report
 /* The first step that raises: groups go back before it, because they may have been
  * narrower than what the machine as a whole allowed. */
 #define RESTORE_STEP_GROUPS 2
+bool baseline_changed(const struct baseline *b)
+{
+	for (unsigned i = 0; i < b->j.n; i++)
+		if (journal_is_changed(&b->j.files[i]))
+			return true;
+	for (size_t i = 0; i < b->j.groups.n; i++)
+		if (group_entry_is_changed(b->j.groups.entries[i]))
+			return true;
+	return false;
+}
+
 int baseline_restore(
 	struct baseline *b, int thp_fd, int cg_fd, baseline_report_fn fn, void *userdata)
 {

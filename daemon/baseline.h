@@ -34,7 +34,8 @@ struct baseline;
  * makes a second instance fail with -EBUSY. @root is the --root prefix or "".
  * A usable journal is loaded: after a crash the baseline of the first start
  * counts, not what mthpd wrote. One that cannot be used is kept for a person
- * as baseline.json.ignored. Returns 0 or -errno (-EILSEQ: @root is not UTF-8);
+ * as baseline.json.ignored. Returns 0 or -errno (-EILSEQ: @root is not UTF-8;
+ * -EXDEV: there is a journal of another @root, which stays as it is);
  * *ret_warning (static text or NULL) says why a journal was ignored. */
 int baseline_open(
 	const char *runtime_dir, const char *root, struct baseline **ret, const char **ret_warning);
@@ -88,6 +89,8 @@ typedef void (*baseline_report_fn)(const char *path, const char *outcome, const 
 	const char *to, int error, void *userdata);
 int baseline_restore(
 	struct baseline *b, int thp_fd, int cg_fd, baseline_report_fn fn, void *userdata);
+/* Some file holds, or may hold, what mthpd wrote. */
+bool baseline_changed(const struct baseline *b);
 
 /* For baseline-groups.c: its table, and the journal as it is now to disk. @sync:
  * with fsync. */

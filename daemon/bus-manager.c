@@ -120,7 +120,7 @@ static json_t *dump(struct engine *e)
 		return NULL;
 	json_decref(facts);
 	differences = engine_verify(e, &ok);
-	facts = json_pack("{s:o, s:o*, s:o, s:o}", "status", engine_status(e), "explain", json_string(text),
+	facts = json_pack("{s:o, s:o*, s:o, s:o}", "status", engine_status(e), "explain", json_from_bytes(text),
 		"differences", differences, "decisions", engine_history(e, HISTORY_MAX));
 	free(text);
 	return facts;

@@ -81,6 +81,7 @@ struct engine {
 	bool unclear_changed; /* their number, since it was told */
 	unsigned poll_skip; /* groups already polled in this round */
 	bool polling;       /* --root, or some groups cannot be watched */
+	bool dry_from_start; /* nothing was ever written */
 	bool dry_run, replan, stopped, overloaded, psi_said, ready;
 	struct due *due; /* scratch of engine_observe_groups() */
 	size_t size_due;

@@ -337,6 +337,11 @@ static int open_baseline(struct engine *e)
 			"Ctrl-C at its terminal)", e->runtime_dir);
 		return 1;
 	}
+	if (r == -EXDEV) {
+		log_err("%s/baseline.json holds the start values of another --root: put those back first (mthpd "
+			"--restore with that --root), or give another --runtime-dir", e->runtime_dir);
+		return 1;
+	}
 	if (r < 0) {
 		log_err("%s: %s%s", e->runtime_dir, strerror(-r),
 			r == -EACCES || r == -EPERM ? " (mthpd is to be run as root)" : "");
@@ -407,7 +412,7 @@ int engine_new(struct event_base *base, const struct engine_options *o, struct c
 	e->options = *o;
 	e->config = config;
 	e->root_fd = e->thp_fd = e->cg_fd = -1;
-	e->dry_run = o->dry_run || config->dry_run;
+	e->dry_run = e->dry_from_start = o->dry_run || config->dry_run;
 	e->root = strdup(o->root);
 	e->runtime_dir = strdup(o->runtime_dir);
 	e->config_file = o->config_file ? strdup(o->config_file) : NULL;
@@ -461,7 +466,8 @@ int engine_stop(struct engine *e)
 	evtimer_del(e->audit);
 	evtimer_del(e->trim);
 	evtimer_del(e->hurry);
-	if (baseline_restore_wanted(e->baseline) && !e->dry_run)
+	/* What was written before a reload made it a dry run is put back too. */
+	if (baseline_restore_wanted(e->baseline) && (!e->dry_from_start || !baseline_changed(e->baseline)))
 		failures = baseline_restore(e->baseline, e->thp_fd, e->cg_fd, on_restored, e);
 	return failures ? 1 : 0;
 }
@@ -541,6 +547,7 @@ int engine_reload(struct engine *e, char why[ENGINE_WHY_LEN])
 	baseline_set_restore_on_exit(e->baseline, config->restore_on_exit);
 	actuator_set_reassert(e->actuator, config->foreign == FOREIGN_REASSERT);
 	e->dry_run = e->options.dry_run || config->dry_run;
+	e->dry_from_start &= e->dry_run;
 	actuator_set_dry_run(e->actuator, e->dry_run);
 	again = engine_retry_files(e);
 	engine_replan(e);

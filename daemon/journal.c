@@ -125,6 +125,7 @@ static bool string_is(const json_t *json, const char *wanted)
 }
 
 const char journal_of_another_boot[] = JOURNAL_IGNORED("is from another boot");
+const char journal_of_another_root[] = JOURNAL_IGNORED("belongs to another --root");
 
 /* Fills @j from the parsed journal. Returns NULL or why it cannot be used. */
 static const char *decode(json_t *json, struct journal *j)
@@ -136,7 +137,7 @@ static const char *decode(json_t *json, struct journal *j)
 	if (json_integer_value(json_object_get(json, "format")) != JOURNAL_FORMAT)
 		return JOURNAL_IGNORED("is not of the format that this version knows");
 	if (!string_is(json_object_get(json, "root"), j->root))
-		return JOURNAL_IGNORED("belongs to another --root");
+		return journal_of_another_root;
 	if (!string_is(json_object_get(json, "boot_id"), j->boot_id))
 		return journal_of_another_boot;
 	if (!json_is_boolean(restore) || !json_is_array(files) ||

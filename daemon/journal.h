@@ -17,6 +17,8 @@
 #define JOURNAL_NAME "baseline.json"
 /* The one reason for which there is rightly nothing to put back. */
 extern const char journal_of_another_boot[];
+/* The one that is good, but not for this --root. */
+extern const char journal_of_another_root[];
 #define JOURNAL_IGNORED(why) JOURNAL_NAME " " why ": ignored"
 /* BASELINE_FILES_MAX entries with every value at its longest come to 15 KiB, a
  * root to 24 KiB at most. */

@@ -132,6 +132,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *a, int *ret_
 			return -EINVAL;
 		}
 	}
+	if (a->dry_run && a->restore) {
+		fprintf(stderr, "mthpd: --dry-run and --restore do not go together: a restore writes\n");
+		return -EINVAL;
+	}
 	if (a->check_config + a->restore + (a->replay != NULL) > 1) {
 		fprintf(stderr, "mthpd: --check-config, --restore and --replay do not go together\n");
 		return -EINVAL;

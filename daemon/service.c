@@ -99,7 +99,7 @@ static int explain(const struct varlink_call *call, void *userdata, json_t **ret
 	}
 	if (r < 0)
 		return r;
-	*ret_parameters = json_pack("{s:o, s:o}", "text", json_string(text), "facts", facts);
+	*ret_parameters = json_pack("{s:o, s:o}", "text", json_from_bytes(text), "facts", facts);
 	free(text);
 	return 0;
 }

@@ -373,6 +373,47 @@ def test_verify(t):
     equal((answer["ok"], len(answer["differences"])), (False, 1), "ok, differences")
 
 
+@seconds(3)
+def test_dry_run_by_reload(t):
+    """What was written before a reload made it a dry run is put back by the stop."""
+    w = World(t)
+    d = t.daemon(w.tree)
+    w.dropped()
+    d.reload("[Daemon]\nDryRun=yes\n")
+    d.stop()
+    w.unchanged("files that differ")
+
+
+def test_dry_run_and_restore(t):
+    """A restore writes, a dry run does not: refused."""
+    done = t.run("--dry-run", "--restore", "--runtime-dir=" + t.tree().path("run"))
+    equal(done.returncode, 2, "exit code")
+    check("do not go together" in done.stderr, done.stderr)
+
+
+@seconds(3)
+def test_journal_of_another_root(t):
+    """The start values of one --root are not lost to a start with another, dry or not."""
+    w = World(t)
+    d = t.daemon(w.tree)
+    w.dropped()
+    d.kill()
+    other = t.tree()
+    for words in ((), ("--dry-run",)):
+        done = t.run("--no-bus", "--root=" + other.dir, "--runtime-dir=" + d.runtime, *words)
+        equal(done.returncode, 1, "exit code: " + done.stderr)
+        check("another --root" in done.stderr and "--restore" in done.stderr, done.stderr)
+    equal(t.restore(d).returncode, 0, "--restore")
+    w.unchanged("files that differ")
+
+
+def test_dry_run_leaves_nothing(t):
+    """A dry run that had nothing to remember leaves no file for the next start to stumble over."""
+    d = t.daemon(t.tree(), args=("--dry-run",))
+    d.stop()
+    check(not os.path.exists(d.runtime + "/baseline.json"), "a journal is left")
+
+
 def test_sigint_is_a_stop(t):
     """Ctrl-C puts everything back, as SIGTERM does."""
     w = World(t)

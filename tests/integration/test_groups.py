@@ -321,6 +321,21 @@ def test_names(t):
         equal(d.ctl("explain", "--", "app.slice/" + name).returncode, 0, "explain of %r" % name)
 
 
+@seconds(3)
+def test_explain_where_a_name_is_not_utf8(t):
+    """A group with a name of any bytes is to blame: explain answers all the same, for it and for others."""
+    tree = t.tree(modes={64: "always"})
+    bad = tree.group(os.fsdecode(b"bad\xff.service"), limit=64 * MIB, current=64 * MIB - 4096)
+    tree.group("ok.service", limit=GIB)
+    t.drive(bad.hot)
+    d = t.daemon(tree)
+    wait(lambda: tree.size(64) == "never", "the group is hurt")
+    for words in (("explain",), ("explain", "ok.service")):
+        done = d.ctl(*words)
+        equal(done.returncode, 0, "%s: %s" % (words, done.stdout + done.stderr))
+        check("xff.service" in done.stdout, "%s: %s", words, done.stdout)
+
+
 def numbers(value):
     if isinstance(value, dict):
         for v in value.values():

@@ -318,7 +318,6 @@ static void test_foreign_and_faulty_journals(void **state)
 	} edits[] = {
 		{"\"none\"", "\"0b5ca1e0-0000-4000-8000-000000000000\"", "another boot"},
 		{"\"none\"", "null", "another boot"},
-		{"/tmp/", "/var/tmp/", "another --root"},
 		{"\"format\": 1", "\"format\": 2", "format"},
 		{"\"format\": 1", "\"format\": \"1\"", "format"},
 		{"\"restore_on_exit\": true", "\"restore_on_exit\": 1", "corrupt"},
@@ -359,6 +358,23 @@ static void test_foreign_and_faulty_journals(void **state)
 	check_ignored(w, "[]", "format");
 	check_ignored(w, "{}", "format");
 	assert_int_equal(kernel_writes(w), 0);
+	free(text);
+}
+
+/* It may be good for the one who wrote it. */
+static void test_journal_of_another_root(void **state)
+{
+	struct world *w = *state;
+	char *text = real_journal(w), *changed = edited(text, "/tmp/", "/var/tmp/");
+
+	stop(w);
+	tree_write(w->log, "");
+	tree_write(w->journal, changed);
+	assert_int_equal(command(w, false), -EBADMSG);
+	assert_int_equal(start(w), -EXDEV);
+	assert_string_equal(tree_text(w->journal), changed);
+	assert_int_equal(kernel_writes(w), 0);
+	free(changed);
 	free(text);
 }
 
@@ -540,6 +556,7 @@ int main(void)
 		T(test_adopted_value_is_not_put_back),
 		T(test_truncated_anywhere),
 		T(test_foreign_and_faulty_journals),
+		T(test_journal_of_another_root),
 		T(test_too_many_and_twice),
 		T(test_no_regular_file),
 		T(test_journal_of_the_same_root_spelt_differently),
