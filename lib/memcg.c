@@ -26,6 +26,13 @@ struct reader {
 	char path[PATH_MAX + sizeof("memory.events.local")];
 };
 
+/* @name is a constant. An empty file says nothing, which is no garbage. */
+static void not_understood(struct reader *r, const char *name)
+{
+	if (!r->unclear)
+		r->unclear = name;
+}
+
 /* The length read; 0 = this file is not to be had and its fields stay absent
  * (*ret_why says why); negative = the sample is lost, -ENODEV when the group is.
  * ENOENT is both: still_there() tells in the end. */
@@ -50,16 +57,12 @@ static ssize_t read_optional(
 	case -EPERM:
 		r->denied = true;
 		break;
+	case -EFBIG: /* no kernel writes so much */
+		not_understood(r, name);
+		break;
 	}
 	*ret_why = n == 0 ? EINVAL : (int)-n;
 	return 0;
-}
-
-/* @name is a constant. An empty file says nothing, which is no garbage. */
-static void not_understood(struct reader *r, const char *name)
-{
-	if (!r->unclear)
-		r->unclear = name;
 }
 
 /* The text of the file @name into @s: one that has not one of the keys is not understood. */

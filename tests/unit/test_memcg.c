@@ -528,8 +528,14 @@ static void test_unclear(void **state)
 		{"cgroup.stat", "gar bage", "", ""},
 	};
 	struct memcg_sample s;
+	static char much[64 * 1024];
 
 	(void)state;
+	snprintf(much, sizeof(much), "anon 4096\n%0*d\n", (int)sizeof(much) - 20, 7);
+	make_group("a", MIB);
+	put("a", "memory.stat", much);
+	s = read_ok("a", MEMCG_FULL, 1);
+	assert_string_equal(s.unclear, "memory.stat");
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		make_group("a", MIB);
 		put("a", files[i].file, files[i].text);
