@@ -10,7 +10,7 @@ import time
 
 import script
 from script import CALM, FIXTURE, HOT, Script
-from world import MIB, TOP, check, equal, wait
+from world import MIB, TOP, check, equal, run, wait
 
 HALF_IN_USE = {"pswpin": 3000, "pswpout": 3000, "thp_scanned": 2000, "thp_young": 1000, "margin_swpin": 500}
 WEB, BUILD = "web.slice/web-shop.service", "build@7.scope"
@@ -187,7 +187,9 @@ def after_the_stop(t, config):
     wait(lambda: tree.size(64) == "never", "the drop")
     t.daemon.terminate()
     t.daemon.wait(10)
-    return tree.size(64)
+    size = tree.size(64)
+    run([t.mthpd, "--restore", "--root=" + tree.dir, "--runtime-dir=" + t.runtime])  # for the next tree
+    return size
 
 
 def listens(t, config):
