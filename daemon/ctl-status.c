@@ -206,22 +206,39 @@ static int worse_first(const void *pa, const void *pb)
 	return r;
 }
 
-/* "r2 64K"; "-" where the group is not steered. */
+static bool is_none(const json_t *kb)
+{
+	return json_is_number(kb) && json_number_value(kb) == 0; /* single pages only */
+}
+
+static void human_size(const json_t *kb, char human[CTL_HUMAN_LEN])
+{
+	ctl_human_kb(kb, human);
+	if (is_none(kb))
+		snprintf(human, CTL_HUMAN_LEN, "none");
+}
+
+/* "r2 64K", "r0 2M, wants none"; "-" where the group is not steered. */
 static void size_text(const json_t *group, char *ret, size_t size)
 {
 	const json_t *rung = get(group, "rung"), *kb = get(group, "max_size_kb");
-	bool none = json_is_number(kb) && json_number_value(kb) == 0; /* single pages only */
-	char human[CTL_HUMAN_LEN];
+	const json_t *wanted = get(group, "max_size_wanted_kb");
+	bool none = is_none(kb);
+	char human[CTL_HUMAN_LEN], other[CTL_HUMAN_LEN], text[2 * CTL_HUMAN_LEN + sizeof(", wants ")];
 
-	ctl_human_kb(kb, human);
-	if (none)
-		snprintf(human, sizeof(human), "none");
+	human_size(kb, human);
+	if (json_is_number(wanted) && json_number_value(wanted) != json_number_value(kb)) {
+		human_size(wanted, other);
+		snprintf(text, sizeof(text), "%s, wants %s", human, other);
+	} else {
+		snprintf(text, sizeof(text), "%s", human);
+	}
 	/* With none a rung above the lowest would say that there are some. */
 	if (json_is_integer(rung) && json_integer_value(rung) >= 0 && !(none && json_integer_value(rung) > 0))
 		snprintf(
-			ret, size, "r%" JSON_INTEGER_FORMAT " %s", json_integer_value(rung), human);
+			ret, size, "r%" JSON_INTEGER_FORMAT " %s", json_integer_value(rung), text);
 	else
-		snprintf(ret, size, "%s", human);
+		snprintf(ret, size, "%s", text);
 }
 
 /* Only a kernel with files for each group has more to tell. */

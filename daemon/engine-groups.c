@@ -192,6 +192,7 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 {
 	bool fresh = !n->group;
 
+	n->wants_look = false;
 	if (!engine_steers(e, n))
 		return;
 	if (fresh) {
@@ -229,11 +230,16 @@ static void on_changed(struct node *n, void *userdata)
 		return;
 	}
 	e->cgroups_seen++;
-	/* A new group is where fresh memory is about to be used. Those of the start
-	 * are looked at some at a time, once the engine runs. */
 	n->events_known |= e->ready; /* made while we run: it starts at 0 */
-	if (e->ready && e->loop->n_groups < ENGAGED_MAX)
+	/* A new group is where fresh memory is about to be used. Those of the start, and
+	 * those above the limit, are looked at some at a time. */
+	n->wants_look = true;
+	if (e->ready && e->loop->n_groups < ENGAGED_MAX) {
 		engine_engage(e, n, engine_now_usec());
+		return;
+	}
+	e->looks_pending = true;
+	engine_schedule(e);
 }
 
 static void on_removed(struct node *n, void *userdata)
@@ -370,37 +376,10 @@ void engine_rearm_triggers(struct engine *e)
 
 /* ---- looking ----------------------------------------------------------- */
 
-/* The machine as one group, where there is no cgroup v2 to tell them apart. */
-static int sample_machine(struct engine *e, struct memcg_sample *s)
-{
-	const struct host_sample *h = &e->host_now;
-
-	memset(s, 0xff, sizeof(*s)); /* everything VALUE_ABSENT */
-	s->now_usec = h->now_usec;
-	s->id = 1;
-	s->full_depth = true;
-	s->unclear = NULL;
-	s->psi_off = h->psi_errno != 0;
-	s->psi_errno = h->psi_errno;
-	s->psi = h->psi;
-	s->current_bytes = value_sub(h->mem_total_kb, h->mem_available_kb) * 1024;
-	s->limit_bytes = h->mem_total_kb * 1024;
-	s->margin_bytes = h->mem_available_kb * 1024; /* page cache that can go is in it already */
-	s->swap_current_bytes = value_sub(h->swap_total_kb, h->swap_free_kb) * 1024;
-	s->pgfault = h->pgfault;
-	s->pgmajfault = h->pgmajfault;
-	s->refault_anon = h->refault_anon;
-	s->thp_fault_alloc = h->thp_fault_alloc;
-	s->thp_collapse_alloc = h->thp_collapse_alloc;
-	/* There is no limit to hit; direct reclaim is the nearest thing. */
-	s->events.max = h->allocstall;
-	return MEMCG_OK;
-}
-
 int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret)
 {
 	if (n == e->host)
-		return sample_machine(e, ret);
+		return engine_sample_machine(e, ret);
 	return memcg_sample_read(e->cg_fd, n->path, MEMCG_FULL, engine_now_usec(),
 		value_known(e->host_now.mem_total_kb) ? e->host_now.mem_total_kb * 1024 : VALUE_ABSENT, ret);
 }
@@ -604,7 +583,7 @@ void engine_retire(struct engine *e, uint64_t now_usec)
 
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
 {
-	uint64_t due = e->polling || e->start_pending ? 0 : VALUE_ABSENT;
+	uint64_t due = e->polling || e->looks_pending ? 0 : VALUE_ABSENT;
 
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
 		const struct node *n = e->loop->groups[i]->owner;
@@ -637,11 +616,33 @@ static bool look_at_some(struct engine *e, unsigned max, uint64_t for_usec, uint
 	return done == max;
 }
 
+/* How many groups a tick begins to look at. Those that only wait for something to happen
+ * take no time; and however many take it, the others have their turn. */
+static unsigned groups_to_begin(const struct engine *e, uint64_t now_usec)
+{
+	unsigned due = 0;
+
+	for (size_t i = 0; i < e->loop->n_groups; i++) {
+		const struct node *n = e->loop->groups[i]->owner;
+
+		due += n->next_look_usec <= now_usec;
+	}
+	return due < START_GROUPS ? START_GROUPS : START_GROUPS_BUSY;
+}
+
 bool engine_look_at_more(struct engine *e, uint64_t now_usec)
 {
-	if (!e->tree || e->loop->n_groups >= START_GROUPS)
-		return e->tree != NULL;
-	return look_at_some(e, START_GROUPS, 2 * e->config->interval_usec, now_usec);
+	unsigned left = groups_to_begin(e, now_usec);
+
+	for (struct node *n = e->tree ? tree_root(e->tree) : NULL; n; n = tree_next(n)) {
+		if (!n->wants_look)
+			continue;
+		if (!left--)
+			return true;
+		engine_engage(e, n, now_usec);
+		n->engaged_until_usec = now_usec + 2 * e->config->interval_usec;
+	}
+	return false;
 }
 
 /* Groups without a trigger although the kernel has them: it may have been
@@ -678,7 +679,7 @@ void engine_audit_groups(struct engine *e, uint64_t now_usec)
 	for (size_t i = 0; i < e->loop->n_groups; i++) {
 		struct node *n = e->loop->groups[i]->owner;
 
-		if (n->next_look_usec == VALUE_ABSENT)
+		if (n->next_look_usec == VALUE_ABSENT && !loop_group_rests(e->loop, e->loop->groups[i]))
 			n->next_look_usec = 0;
 	}
 	if (!e->tree)

@@ -100,3 +100,29 @@ void engine_sample_host(struct engine *e, uint64_t now_usec)
 	loop_observe_host(e->loop, &in);
 	note_swap(e, swap);
 }
+
+int engine_sample_machine(const struct engine *e, struct memcg_sample *s)
+{
+	const struct host_sample *h = &e->host_now;
+
+	memset(s, 0xff, sizeof(*s)); /* everything VALUE_ABSENT */
+	s->now_usec = h->now_usec;
+	s->id = 1;
+	s->full_depth = true;
+	s->unclear = NULL;
+	s->psi_off = h->psi_errno != 0;
+	s->psi_errno = h->psi_errno;
+	s->psi = h->psi;
+	s->current_bytes = value_sub(h->mem_total_kb, h->mem_available_kb) * 1024;
+	s->limit_bytes = h->mem_total_kb * 1024;
+	s->margin_bytes = h->mem_available_kb * 1024; /* page cache that can go is in it already */
+	s->swap_current_bytes = value_sub(h->swap_total_kb, h->swap_free_kb) * 1024;
+	s->pgfault = h->pgfault;
+	s->pgmajfault = h->pgmajfault;
+	s->refault_anon = h->refault_anon;
+	s->thp_fault_alloc = h->thp_fault_alloc;
+	s->thp_collapse_alloc = h->thp_collapse_alloc;
+	/* There is no limit to hit; direct reclaim is the nearest thing. */
+	s->events.max = h->allocstall;
+	return MEMCG_OK;
+}

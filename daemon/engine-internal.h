@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The engine's insides, shared by its files only: engine.c (life and ticks),
- * engine-host.c (the machine as a whole), engine-groups.c (which groups are looked at), engine-act.c (files: wanted,
- * written, changed by others), engine-own.c (the same for groups' own files), engine-status.c (what is told about it),
+ * engine-host.c (the machine as a whole), engine-groups.c (which groups are looked at),
+ * engine-act.c (files: wanted, written, changed by others), engine-own.c (the same for
+ * groups' own files), engine-status.c and engine-size.c (what is told about it),
  * engine-sample.c (what the loop saw, for traces).
  */
 #ifndef MTHPD_ENGINE_INTERNAL_H
@@ -25,10 +26,12 @@
 #define TICK_BUDGET_USEC UINT64_C(200000)
 /* A group that waited so long for its turn is as urgent as one in trouble. */
 #define OVERDUE_USEC UINT64_C(5000000)
-/* New groups are looked at for a while unless so many are already. */
+/* A new group is looked at when it is made unless so many are already: then in its turn. */
 #define ENGAGED_MAX 1024
-/* Groups of the start that are looked at together, in two ticks each. */
+/* Groups of the start, and others that wait for their turn, that a tick begins to look at;
+ * the fewer when as many are looked at in each tick anyway. */
 #define START_GROUPS 256
+#define START_GROUPS_BUSY 16
 /* Groups looked at in one audit when the machine uses this much fresh memory. */
 #define SURVEY_GROUPS 64
 #define SURVEY_PAGES_PER_SEC 1000
@@ -87,7 +90,7 @@ struct engine {
 	size_t size_due;
 	unsigned skipped;   /* groups not sampled in the last tick for lack of time */
 	unsigned survey_round; /* of the running look at all groups, see struct node */
-	bool start_pending;    /* the look at the groups of the start is not through yet */
+	bool looks_pending;    /* some groups were never looked at: see struct node */
 	uint64_t audit_usec; /* AuditInterval, shortened where the watchdog asks */
 	uint64_t audit_collapses; /* of the machine at the last audit */
 	uint64_t audit_fresh, audit_at_usec; /* fresh pages of the machine at the last audit */
@@ -129,6 +132,8 @@ const char *engine_held(const struct engine *e);
 void engine_look_at_host(struct engine *e, uint64_t now_usec);
 /* The same for a tick of the loop, with what the host rules want besides. */
 void engine_sample_host(struct engine *e, uint64_t now_usec);
+/* The machine as one group, where there is no cgroup v2 to tell them apart: MEMCG_OK. */
+int engine_sample_machine(const struct engine *e, struct memcg_sample *s);
 
 /* ---- engine-groups.c */
 int engine_groups_init(struct engine *e);
@@ -137,7 +142,7 @@ void engine_groups_free(struct engine *e);
 bool engine_steers(const struct engine *e, const struct node *n);
 /* Something happened to @n: look at it in every tick for a while. */
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
-/* The next groups that were there at the start; false when all were seen. */
+/* The next groups that were never looked at; false when there are none left. */
 bool engine_look_at_more(struct engine *e, uint64_t now_usec);
 void engine_observe_groups(struct engine *e, uint64_t now_usec);
 void engine_observe_hurried(struct engine *e, uint64_t now_usec);
@@ -152,6 +157,14 @@ void engine_tell_unclear(struct engine *e);
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
 /* A full look outside of the loop, for status. */
 int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret);
+
+/* ---- engine-size.c */
+/* The largest folio that a group can have, and the one that it is to have, in KiB; 0 =
+ * single pages. Reads the files of the group and of its ancestors. */
+struct engine_largest {
+	uint64_t kb, wanted_kb;
+};
+struct engine_largest engine_largest_of(struct engine *e, const struct node *n);
 
 /* ---- engine-status.c */
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s);

@@ -374,7 +374,7 @@ void engine_own_audit(struct engine *e)
 	group_actuator_audit(e->group_actuator);
 	for (size_t i = 0; i < e->loop->n_groups; i++)
 		audit_group(e, e->loop->groups[i]);
-	if (!e->start_pending && e->tree)
+	if (!e->looks_pending && e->tree)
 		give_back_unclaimed(e);
 	tell_failures(e);
 }

@@ -255,39 +255,25 @@ static json_t *own_json(struct engine *e, const struct node *n, const struct mem
 	return j;
 }
 
-/* The largest folio that the group can have: the smallest max_size over it and its
- * ancestors holds, whoever set it. */
-static uint64_t effective_size_kb(struct engine *e, const struct node *n, uint64_t kb)
-{
-	for (const struct node *a = n; a && *a->path && e->group_actuator; a = a->parent) {
-		struct own_values now, base;
-		uint64_t bytes;
-
-		if (group_actuator_look(e->group_actuator, a->path, a->id, &now, &base) == 0 &&
-			parse_u64(now.value[OWN_MAX_SIZE], &bytes) == 0 && bytes / 1024 < kb)
-			kb = bytes / 1024 > e->loop->plan.page_kb ? bytes / 1024 : 0;
-	}
-	return kb;
-}
-
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
 {
 	const struct config_policy *p = config_policy_for(e->config, n->path, NULL);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
 	bool steered = engine_steers(e, n);
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
-	bool raised = c && n->group->wish.raised;
-	uint64_t kb = plan_largest_on_kb(&e->loop->plan, rung, raised);
+	struct engine_largest l = { plan_largest_on_kb(&e->loop->plan, rung, c && n->group->wish.raised), 0 };
 	enum reason r = group_reason(e, n, p);
 	json_t *j;
 
+	l.wanted_kb = l.kb;
 	if (steered && s)
-		kb = effective_size_kb(e, n, kb);
-	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:s, s:s}",
+		l = engine_largest_of(e, n);
+	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s}",
 		"path", json_from_bytes(n->path), "id", (json_int_t)n->id,
 		"policy", string_or_null(p ? p->name : NULL), "state", group_state(e, n),
 		"rung", steered ? (int)rung : -1, "max_size_kb",
-		steered ? json_integer((json_int_t)kb) : json_null(),
+		steered ? json_integer((json_int_t)l.kb) : json_null(), "max_size_wanted_kb",
+		steered ? json_integer((json_int_t)l.wanted_kb) : json_null(),
 		"some", json_from_share(c ? c->some : -1), "full", json_from_share(c ? c->full : -1),
 		"margin_bytes", s ? json_from_value(s->margin_bytes) : json_null(),
 		"reason", reason_word(r), "reason_text", reason_text(r));
@@ -603,12 +589,35 @@ static void explain_own(struct engine *e, const struct node *n, FILE *f)
 			d->d_split_avoided);
 }
 
+static void put_largest(uint64_t kb, FILE *f)
+{
+	if (kb)
+		put_size(kb, "folios up to ", f);
+	else
+		fprintf(f, "no large folios");
+}
+
+/* As in the status: what the group can have, and the wish beside it where that is another. */
+static void explain_size(struct engine *e, const struct node *n, FILE *f)
+{
+	struct engine_largest l = engine_largest_of(e, n);
+
+	fprintf(f, "It is at rung %u of %u: ", n->group->wish.rung, plan_top(&e->loop->plan));
+	put_largest(l.kb, f);
+	if (l.kb != l.wanted_kb) {
+		fprintf(f, ", where ");
+		put_largest(l.wanted_kb, f);
+		fprintf(f, " are wished for");
+	}
+	fprintf(f, ".\n");
+}
+
 static void explain_group(struct engine *e, const struct node *n, FILE *f)
 {
 	const char *pattern = NULL;
 	const struct config_policy *p = config_policy_for(e->config, n->path, &pattern);
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
-	uint64_t now = engine_now_usec(), kb;
+	uint64_t now = engine_now_usec();
 
 	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(e, n),
 		reason_text(group_reason(e, n, p)));
@@ -616,12 +625,7 @@ static void explain_group(struct engine *e, const struct node *n, FILE *f)
 		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);
 	if (!c)
 		return;
-	/* As in the status: with the policy's bounds and what the group's own file says. */
-	kb = effective_size_kb(e, n, plan_largest_on_kb(&e->loop->plan, n->group->wish.rung, n->group->wish.raised));
-	fprintf(f, "It is at rung %u of %u: ", n->group->wish.rung, plan_top(&e->loop->plan));
-	if (kb)
-		put_size(kb, "folios up to ", f);
-	fprintf(f, "%s.\n", kb ? "" : "no large folios");
+	explain_size(e, n, f);
 	explain_numbers(c, f);
 	explain_own(e, n, f);
 	if (c->hold_until_usec > now)

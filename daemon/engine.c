@@ -182,8 +182,8 @@ static void tick(struct engine *e)
 	begin(e, now);
 	e->loop->foreign = foreign;
 	engine_sample_host(e, now);
-	if (e->start_pending)
-		e->start_pending = engine_look_at_more(e, now);
+	if (e->looks_pending)
+		e->looks_pending = engine_look_at_more(e, now);
 	engine_observe_groups(e, now);
 	decide(e, false);
 	engine_retire(e, now);
@@ -431,7 +431,7 @@ int engine_new(struct event_base *base, const struct engine_options *o, struct c
 
 void engine_start(struct engine *e)
 {
-	e->ready = e->start_pending = true;
+	e->ready = e->looks_pending = true;
 	e->survey_round = 1;
 	tick(e);
 	/* What a crash left behind is put right even if nothing is hot. */

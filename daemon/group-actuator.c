@@ -295,7 +295,9 @@ bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64
 	int error = group_failures_why(&a->failures, id, k, value);
 	_cleanup_close_ int fd = -1;
 
-	if (!error || error == -EINVAL)
+	if (!error)
+		return !a->dry_run; /* forgotten, to make room for others */
+	if (error == -EINVAL)
 		return false;
 	if (!group_failures_denial(error))
 		return true;

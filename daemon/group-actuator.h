@@ -59,8 +59,8 @@ bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t i
 /* Why @value does not stand in that file: -errno of the last try, 0 = none is known. */
 int group_actuator_why(
 	const struct group_actuator *a, uint64_t id, enum own_file k, const char *value);
-/* @value could not be written and may be by now: it did not fail for good, and a file
- * that denied it can be opened for writing. */
+/* @value does not stand there and may be written by now: it did not fail for good, and a
+ * file that denied it can be opened for writing. */
 bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64_t id,
 	enum own_file k, const char *value);
 /* Which of the files that a group of our kernel has are there: bit k for enum own_file

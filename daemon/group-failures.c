@@ -57,16 +57,36 @@ static struct group_refused *find_refused(
 	return NULL;
 }
 
-static void count_refused(struct group_failures *f, enum own_file k, const char *value)
+/* Each group counts once, however often it was asked. */
+static void count_refused(
+	struct group_failures *f, uint64_t id, enum own_file k, const char *value)
 {
 	struct group_refused *r = find_refused(f, k, value);
 
 	if (!r)
 		r = find_refused(f, k, "");
-	if (!r)
+	if (!r || r->groups == GROUP_REFUSING_MAX)
 		return;
+	for (unsigned i = 0; i < r->groups; i++)
+		if (r->id[i] == id)
+			return;
 	snprintf(r->value, sizeof(r->value), "%s", value);
-	r->groups++;
+	r->id[r->groups++] = id;
+}
+
+/* A group that is gone does not count, unless it is settled whose the value is. */
+static void uncount_refused(struct group_refused *r, uint64_t id)
+{
+	unsigned n = 0;
+
+	if (r->groups == GROUP_REFUSING_MAX)
+		return;
+	for (unsigned i = 0; i < r->groups; i++)
+		if (r->id[i] != id)
+			r->id[n++] = r->id[i];
+	r->groups = n;
+	if (!n)
+		r->value[0] = '\0';
 }
 
 unsigned group_failures_refusing(const struct group_failures *f, enum own_file k, const char *value)
@@ -78,15 +98,34 @@ unsigned group_failures_refusing(const struct group_failures *f, enum own_file k
 
 /* ---- keeping ------------------------------------------------------------- */
 
+/* Drops the oldest, @id != 0: of file @k of that group; one that does not hold until a
+ * reload where there is one. */
+static void drop_oldest(struct group_failures *f, uint64_t id, enum own_file k)
+{
+	unsigned found = f->n;
+
+	for (unsigned i = f->n; i-- > 0;) {
+		const struct group_failure *e = &f->list[i];
+
+		if (id && (e->id != id || e->k != k))
+			continue;
+		if (found == f->n || e->error != -EINVAL || f->list[found].error == -EINVAL)
+			found = i;
+	}
+	if (found < f->n)
+		drop(f, found);
+}
+
 static void make_room(struct group_failures *f, uint64_t id, enum own_file k)
 {
 	unsigned n = 0;
 
-	for (unsigned i = f->n; i-- > 0;)
-		if (f->list[i].id == id && f->list[i].k == k && ++n >= GROUP_FAILURES_OF_FILE)
-			drop(f, i);
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->list[i].id == id && f->list[i].k == k;
+	if (n >= GROUP_FAILURES_OF_FILE)
+		drop_oldest(f, id, k);
 	if (f->n == GROUP_FAILURES_MAX)
-		drop(f, 0);
+		drop_oldest(f, 0, k);
 }
 
 static struct group_failure *add(struct group_failures *f, const char *path)
@@ -125,7 +164,7 @@ bool group_failures_note(struct group_failures *f, const char *path, uint64_t id
 	if (!e)
 		return counts;
 	if (error == -EINVAL && !again)
-		count_refused(f, k, value);
+		count_refused(f, id, k, value);
 	if (counts && !(again && e->counts))
 		f->generation++;
 	e->id = id;
@@ -178,6 +217,9 @@ void group_failures_forget(struct group_failures *f, uint64_t id)
 	for (unsigned i = f->n; i-- > 0;)
 		if (f->list[i].id == id)
 			drop(f, i);
+	for (unsigned k = 0; k < OWN_FILES; k++)
+		for (unsigned i = 0; i < GROUP_REFUSED_MAX; i++)
+			uncount_refused(&f->refused[k][i], id);
 }
 
 void group_failures_clear(struct group_failures *f)

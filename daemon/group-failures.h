@@ -3,10 +3,11 @@
  * What could not be written to memory.thp.* of groups, and why: kept by the group
  * actuator, so that a value is not tried again in every tick and a person can be
  * told of each group. EINVAL holds until a reload, for that group, and for all once
- * GROUP_REFUSING_MAX groups had it; a denial (EROFS, EACCES, EPERM) is found out
+ * GROUP_REFUSING_MAX groups that were there together had it; a denial (EROFS, EACCES, EPERM) is found out
  * each time anew; anything else waits for the next audit. A file that is missing
  * counts from the second time on: its group may be about to go. Bounded: the oldest
- * of GROUP_FAILURES_MAX, and of GROUP_FAILURES_OF_FILE for one file, makes room.
+ * of GROUP_FAILURES_MAX, and of GROUP_FAILURES_OF_FILE for one file, makes room; an
+ * EINVAL after all others.
  * Never touches a file.
  */
 #ifndef MTHPD_GROUP_FAILURES_H
@@ -18,7 +19,7 @@
 #include "own.h"
 
 #define GROUP_FAILURES_MAX 1024
-#define GROUP_FAILURES_OF_FILE 8
+#define GROUP_FAILURES_OF_FILE 16 /* more than there are sizes */
 /* A value that so many groups refuse is refused by the kernel. */
 #define GROUP_REFUSING_MAX 3
 /* Values of one file that are counted over all groups. */
@@ -40,6 +41,7 @@ struct group_failures {
 	struct group_refused {
 		char value[OWN_VALUE_LEN];
 		unsigned groups;
+		uint64_t id[GROUP_REFUSING_MAX]; /* of those groups */
 	} refused[OWN_FILES][GROUP_REFUSED_MAX];
 	unsigned generation; /* another one: the list is another one */
 };
@@ -57,7 +59,8 @@ int group_failures_why(
 /* As why(), but only what forbids another try now. */
 int group_failures_forbids(
 	const struct group_failures *f, uint64_t id, enum own_file k, const char *value);
-/* In how many groups the kernel refused @value: EINVAL. */
+/* How many groups refused @value, EINVAL: of those that are there, up to GROUP_REFUSING_MAX,
+ * where it stays. */
 unsigned group_failures_refusing(
 	const struct group_failures *f, enum own_file k, const char *value);
 

@@ -248,7 +248,7 @@ static const struct group_value {
 		1},
 	{"oom_kills", "mthpd_cgroup_oom_kills_total", "counter", "Tasks killed for lack of memory.", 1},
 	{"rung", "mthpd_cgroup_rung", "gauge", "Rung of the ladder of sizes; 0 is small pages only.", 1},
-	{"max_size_kb", "mthpd_cgroup_largest_size_bytes", "gauge", "Largest folio that the group is to get.", 1024},
+	{"max_size_kb", "mthpd_cgroup_largest_size_bytes", "gauge", "Largest folio that the group can get.", 1024},
 	/* of groups with files of their own */
 	{"own.density", "mthpd_cgroup_density_ratio", "gauge", "Share of its large folios that the group uses.", 1},
 	{"gate_open", "mthpd_cgroup_gate_open", "gauge", "1: large folios are let in although it is nearly full.",

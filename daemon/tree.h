@@ -50,6 +50,7 @@ struct node {
 	uint64_t last_events;
 	bool polled, events_known;
 	bool hurried; /* looked at before the next tick */
+	bool wants_look; /* it was not looked at since it is there, or since the last reload */
 	const char *unclear; /* as in the last sample that could tell; NULL = none */
 	bool unclear_full;   /* only a full look can */
 	uint64_t last_max, last_oom_kill; /* of memory.events when it was last looked at */

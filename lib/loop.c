@@ -434,13 +434,6 @@ bool loop_decide(struct loop *l, bool held)
 	return changed;
 }
 
-/* A policy, or SmallGroup=, has a say in this group's own files even while it is quiet. */
-static bool needs_own_files(const struct loop *l, const struct loop_group *g)
-{
-	return g->own.present && ((g->policy && value_known(g->policy->max_ptes_none)) ||
-				  group_config(l, g)->small_group_bytes || own_differs(&g->own));
-}
-
 /* A size still waits for MaxChangesPerHour to go up on this group's account: whoever reads
  * of it then wants to know why. */
 static bool is_waited_for(const struct loop *l, const struct loop_group *g)
@@ -451,14 +444,28 @@ static bool is_waited_for(const struct loop *l, const struct loop_group *g)
 	return false;
 }
 
-bool loop_group_idle(const struct loop *l, const struct loop_group *g)
+bool loop_group_rests(const struct loop *l, const struct loop_group *g)
 {
 	const struct controller *c = &g->ctl;
 	bool fresh = !c->dropped && !c->raised && c->ptes == CTL_PTES_AMPLE && c->state == CTL_RUN &&
 		     !gate_open(&c->gate);
 
-	return fresh && c->quiet_since_usec && !needs_own_files(l, g) && !is_waited_for(l, g) &&
-	       !(g->policy && (g->policy->protect || g->policy->has_max_size));
+	/* Nothing tells that a quiet group outgrows SmallGroup=. */
+	return fresh && c->quiet_since_usec && !is_waited_for(l, g) && !own_differs(&g->own) &&
+	       !(g->own.present && group_config(l, g)->small_group_bytes);
+}
+
+/* A policy has a say in the switches, or in this group's own files, even while it is quiet. */
+static bool is_bound(const struct loop_group *g)
+{
+	const struct config_policy *p = g->policy;
+
+	return p && (p->protect || p->has_max_size || (g->own.present && value_known(p->max_ptes_none)));
+}
+
+bool loop_group_idle(const struct loop *l, const struct loop_group *g)
+{
+	return loop_group_rests(l, g) && !is_bound(g);
 }
 
 uint64_t loop_wake_usec(const struct loop *l)

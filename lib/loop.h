@@ -95,7 +95,10 @@ void loop_applied(struct loop *l, uint64_t now_usec);
 /* The same for a group's own files. */
 void loop_group_applied(struct loop *l, struct loop_group *g, uint64_t now_usec);
 
-/* True when the group's controller has nothing to remember and is quiet. */
+/* True when the group's controller has nothing to remember and is quiet, and what is wanted
+ * in its own files stands: nothing is to be looked at before something happens to it. */
+bool loop_group_rests(const struct loop *l, const struct loop_group *g);
+/* The same, and no policy has a say in what is wanted for it: it can be let go. */
 bool loop_group_idle(const struct loop *l, const struct loop_group *g);
 /* Earliest time at which a tick is needed: 0 = at the next interval,
  * VALUE_ABSENT = only when something happens. */

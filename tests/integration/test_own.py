@@ -251,6 +251,34 @@ def test_slices(t):
     p.start_values(names["steered/a"], names["plain"])
 
 
+@seconds(15)
+def test_more_groups_than_are_looked_at_together(t):
+    """However many groups a policy binds, each gets its value: of the start, made later, and after a reload; and what a
+    run before left in others is put back."""
+    policy = "[Policy \"m\"]\nMatch=m*.service\nMaxSize=%s\n"
+    p = Pair(t, "[Policy \"q\"]\nMatch=quiet.service\nMaxSize=4K\n")
+    wait(lambda: p.quiet.knob("max_size") == "4096", "left behind by the first run")
+    p.rest()
+    p.daemon.kill()
+
+    def more(n):
+        return [p.tree.group("m%04d.service" % i, limit=64 * MIB, current=16 * MIB) for i in range(n, n + 520)]
+
+    def have(value):
+        wait(lambda: all(g.knob("max_size") == value for g in groups), "all %d have %s" % (len(groups), value), 40)
+
+    groups = more(0)
+    p.daemon.configure(policy % "4K")
+    p.daemon.start()
+    have("4096")
+    wait(lambda: p.quiet.knob("max_size") == "max", "put back")
+    groups += more(520)
+    have("4096")
+    p.daemon.reload(policy % "64K")
+    have("65536")
+    equal(p.daemon.ctl("verify").returncode, 0, "verify")
+
+
 @seconds(4)
 def test_parent_bounds(t):
     """The smallest max_size on the way up is what a group can have; status and explain say so."""

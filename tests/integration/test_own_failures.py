@@ -268,3 +268,39 @@ def test_files_that_groups_do_not_have(t):
     found = p.daemon.features()
     equal((found["memcg_thp"], found["memcg_thp_files"]), (False, []), "features without files")
     check([x for x in p.daemon.status()["degraded"] if "no memory.thp.* files" in x], "not degraded")
+
+
+@seconds(8)
+def test_one_group_made_anew_is_one(t):
+    """EINVAL in a group that is made three times is not the kernel's: another group has that value."""
+    p = Failing(t, "*/scattered.service/" + MAX_SIZE + " write EINVAL", config=SMALL % ("o", "other.service"))
+    for i in range(3):
+        wait(lambda: p.tries() == i + 1, "try %d" % (i + 1))
+        if i < 2:
+            with p.tree.lock:
+                p.scattered.remove()
+                p.scattered = p.group("scattered.service")
+    other = p.tree.group("other.service", limit=64 << 20, current=16 << 20)
+    wait(lambda: other.knob("max_size") == "4096", "the other group has it")
+    equal(p.daemon.lines("other groups"), [], "said of others")
+
+
+@seconds(6)
+def test_size_that_could_not_be_written(t):
+    """Status, explain and metrics tell the size that the group can have, the wish beside it."""
+    p = Failing(t, "*/scattered.service/" + MAX_SIZE + " write EIO")
+    p.asked()
+
+    def told(kb, text, shown, size):
+        g = p.daemon.group("scattered.service")
+        equal((g["max_size_kb"], g["max_size_wanted_kb"]), (kb, 0), "size and wish")
+        check(text in p.daemon.explain("scattered.service"), "explain: %s", p.daemon.explain("scattered.service"))
+        line = [x for x in p.daemon.ctl("status").stdout.splitlines() if x.startswith("scattered.service")]
+        check(shown in line[0], "status: %s", line)
+        line = 'mthpd_cgroup_largest_size_bytes{cgroup="scattered.service"} %d' % size
+        check(line in p.daemon.ctl("metrics").stdout.splitlines(), "metrics: no %s", line)
+
+    told(2048, "folios up to 2M, where no large folios are wished for.", " 2M, wants none ", 2 << 20)
+    p.fails()
+    wait(lambda: p.scattered.knob("max_size") == "4096", "written at a later audit")
+    told(0, ": no large folios.", " none ", 0)

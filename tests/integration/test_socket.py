@@ -17,6 +17,7 @@ STATUS = {"version": str, "state": str, "degraded": list, "kernel": dict, "sizes
 SIZE = {"size_kb": int, "baseline": (str, OPTIONAL), "actual": (str, OPTIONAL), "effective": (str, OPTIONAL),
         "wanted": (str, OPTIONAL), "reason": str}
 CGROUP = {"path": str, "id": int, "policy": (str, OPTIONAL), "state": str, "rung": int, "max_size_kb": (int, OPTIONAL),
+          "max_size_wanted_kb": (int, OPTIONAL),
           "some": (float, OPTIONAL), "full": (float, OPTIONAL), "margin_bytes": (int, OPTIONAL), "reason": str,
           "reason_text": str}
 COUNTERS = ("decisions", "writes", "write_errors", "foreign_changes", "cgroups_seen", "wakeups", "cpu_usec")

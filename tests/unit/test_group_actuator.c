@@ -324,6 +324,8 @@ static void test_groups_that_deny_writing(void **state)
 	assert_int_equal(why(w, WEB, OWN_MARGIN, "0"), -EROFS);
 	set_rules(w, "");
 	assert_true(may_retry(w, WEB, OWN_MARGIN, "0"));
+	/* what has no failure on record had one that made room for others */
+	assert_true(may_retry(w, WEB, OWN_MAX_SIZE, "4096"));
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	assert_int_equal(why(w, WEB, OWN_MARGIN, "0"), 0);
 	/* refused by the write itself */

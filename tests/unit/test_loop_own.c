@@ -169,6 +169,8 @@ static void test_policy_and_small_groups(void **state)
 	assert_string_equal(stands(&r, 1, OWN_MAX_SIZE), "65536");
 	assert_string_equal(stands(&r, 1, OWN_MAX_PTES_NONE), "7");
 	assert_false(loop_group_idle(r.loop, r.group[0]));
+	/* Only a policy keeps the one; that the other outgrows SmallGroup= is seen by looking. */
+	assert_false(loop_group_rests(r.loop, r.group[0]));
 	sample_use(small, 32 * MIB);
 	sample_use(large, 512 * MIB);
 	tick(&r);
