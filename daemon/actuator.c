@@ -127,11 +127,6 @@ static void warn_journal(struct actuator *a, int error)
 		strerror(-error));
 }
 
-static bool is_denial(int error)
-{
-	return error == -EROFS || error == -EACCES || error == -EPERM;
-}
-
 static void tell_trouble(struct actuator *a, const char *path, const char *sentence)
 {
 	if (a->ops.trouble)
@@ -199,8 +194,8 @@ static void find_denied(struct actuator *a, bool anew)
 		struct file *f = &a->files[i];
 		int r = faccessat(a->thp_fd, f->path, W_OK, 0) < 0 ? -errno : 0;
 
-		if (is_denial(r) || anew)
-			f->denied = is_denial(r) ? r : 0;
+		if (knob_denied(r) || anew)
+			f->denied = knob_denied(r) ? r : 0;
 		writable |= r == 0 && !f->denied;
 		if (f->denied && !first)
 			first = f;
@@ -377,7 +372,7 @@ static enum actuator_result write_failed(
 	struct actuator *a, struct file *f, const char *value, int error)
 {
 	a->counts.write_errors++;
-	if (is_denial(error)) {
+	if (knob_denied(error)) {
 		f->denied = error;
 		find_denied(a, false); /* has the whole directory become read-only? */
 		return ACTUATOR_READONLY;

@@ -565,15 +565,11 @@ void engine_observe_groups(struct engine *e, uint64_t now_usec)
 void engine_retire(struct engine *e, uint64_t now_usec)
 {
 	size_t n_groups = e->loop->n_groups;
-	bool held = engine_held(e) != NULL;
 
 	for (size_t i = e->loop->n_groups; i-- > 0;) {
 		struct loop_group *g = e->loop->groups[i];
 		struct node *n = g->owner;
 
-		/* To let it go is to give its files back; under a hold they stay as they are. */
-		if (held && own_moved(&g->own))
-			continue;
 		if (n != e->host && now_usec >= n->engaged_until_usec && loop_group_idle(e->loop, g))
 			let_go(e, n);
 	}

@@ -53,7 +53,7 @@ static int all_denied(struct engine *e)
 
 		if (r == -ENOENT || r == -ESTALE)
 			continue;
-		if (!group_failures_denial(r))
+		if (!knob_denied(r))
 			return 0;
 		error = r;
 		seen++;
@@ -354,9 +354,9 @@ static void audit_group(struct engine *e, struct loop_group *g)
 
 	if (!g->own.present)
 		return;
-	group_actuator_check(e->group_actuator, g->path, g->id, &g->own.base);
 	if (group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
 		return;
+	group_actuator_check(e->group_actuator, g->path, g->id, &g->own.base, &now);
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		char *stands = g->own.stands.value[f];
 

@@ -98,7 +98,7 @@ static void warn_failed(struct group_actuator *a, const char *path, enum own_fil
 	if (a->told == TOLD_MAX)
 		warn(a, "%s/%s: %s; further groups whose files fail are in the status only", path,
 			own_file_name[k], strerror(-error));
-	else if (group_failures_denial(error))
+	else if (knob_denied(error))
 		warn(a, "%s/%s: %s: the group is not steered", path, own_file_name[k],
 			strerror(-error));
 	else if (error == -EINVAL && refusing >= GROUP_REFUSING_MAX)
@@ -299,7 +299,7 @@ bool group_actuator_may_retry(struct group_actuator *a, const char *path, uint64
 		return !a->dry_run; /* forgotten, to make room for others */
 	if (error == -EINVAL)
 		return false;
-	if (!group_failures_denial(error))
+	if (!knob_denied(error))
 		return true;
 	fd = group_open(a->cg_fd, path, id);
 	return fd >= 0 && access_of(&(struct target){path, id, k, fd}) == 0;
@@ -349,7 +349,7 @@ static enum actuator_result failed(
 	if (missing && !group_failures_why(&a->failures, t->id, t->k, value))
 		return ACTUATOR_GONE;
 	a->counts.write_errors++;
-	return group_failures_denial(error) ? ACTUATOR_READONLY : ACTUATOR_REFUSED;
+	return knob_denied(error) ? ACTUATOR_READONLY : ACTUATOR_REFUSED;
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -549,20 +549,18 @@ static void audit_group(struct group_actuator *a, struct group_entry *e)
 }
 
 bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
-	const struct own_values *expected)
+	const struct own_values *expected, const struct own_values *now)
 {
-	_cleanup_close_ int fd = open_group(a, path, id);
-	char current[OWN_VALUE_LEN];
+	const struct group_entry *e = find_entry(a, path, id);
 	bool any = false;
 
-	for (unsigned k = 0; fd >= 0 && k < OWN_FILES; k++) {
-		const struct target t = {path, id, k, fd};
-		const struct group_entry *e = find_entry(a, path, id);
+	for (unsigned k = 0; k < OWN_FILES; k++) {
+		const struct target t = {path, id, k, -1};
 
-		if (!*expected->value[k] || (e && group_file_is_changed(&e->files[k])) ||
-			read_value(a, &t, current) < 0 || !strcmp(current, expected->value[k]))
+		if (!*expected->value[k] || !*now->value[k] || (e && group_file_is_changed(&e->files[k])) ||
+			!strcmp(now->value[k], expected->value[k]))
 			continue;
-		tell_foreign(a, &t, expected->value[k], current, true);
+		tell_foreign(a, &t, expected->value[k], now->value[k], true);
 		any = true;
 	}
 	return any;

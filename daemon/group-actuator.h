@@ -51,10 +51,11 @@ enum actuator_result group_actuator_apply(struct group_actuator *a, const char *
  * would. Groups that are gone are forgotten. What could not be written for a reason
  * that may pass may be tried again from here on. */
 void group_actuator_audit(struct group_actuator *a);
-/* For the audit: somebody's value, another one than @expected, in a file of the group
- * that mthpd has not written. Told, and the baseline; true if there was any. */
+/* For the audit, after a look that found @now: somebody's value, another one than @expected,
+ * in a file of the group that mthpd has not written. Told, and the baseline; true if there
+ * was any. Reads nothing. */
 bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
-	const struct own_values *expected);
+	const struct own_values *expected, const struct own_values *now);
 
 /* Why @value does not stand in that file: -errno of the last try, 0 = none is known. */
 int group_actuator_why(

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool group_failures_denial(int error)
-{
-	return error == -EROFS || error == -EACCES || error == -EPERM;
-}
+#include "knob.h"
 
 static struct group_failure *find(
 	const struct group_failures *f, uint64_t id, enum own_file k, const char *value)
@@ -38,7 +35,7 @@ static bool is_known(const struct group_failures *f, uint64_t id, enum own_file 
 		const struct group_failure *e = &f->list[i];
 
 		/* a group that may not be written to is so in all its files */
-		if (e->id == id && e->counts && e->error == error && (e->k == k || group_failures_denial(error)))
+		if (e->id == id && e->counts && e->error == error && (e->k == k || knob_denied(error)))
 			return true;
 	}
 	return false;
@@ -172,7 +169,7 @@ bool group_failures_note(struct group_failures *f, const char *path, uint64_t id
 	snprintf(e->value, sizeof(e->value), "%s", value);
 	e->error = error;
 	e->counts = counts;
-	e->waits = counts && !group_failures_denial(error);
+	e->waits = counts && !knob_denied(error);
 	return counts && !known;
 }
 

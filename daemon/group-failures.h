@@ -46,8 +46,6 @@ struct group_failures {
 	unsigned generation; /* another one: the list is another one */
 };
 
-bool group_failures_denial(int error);
-
 /* @value could not be written to file @k of the group, -errno @error. Returns true
  * when a person should be told: nothing of the kind is known of the group yet. Without
  * memory nothing is kept. */

@@ -218,6 +218,11 @@ const char *knob_trouble(
 	return ret;
 }
 
+bool knob_denied(int error)
+{
+	return error == -EROFS || error == -EACCES || error == -EPERM;
+}
+
 int knob_write(int thp_fd, const char *path, const char *value)
 {
 	char now[KNOB_VALUE_LEN];

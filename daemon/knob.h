@@ -54,6 +54,9 @@ bool knob_usable(const char *path, const struct choice *known);
 const char *knob_trouble(
 	int thp_fd, const char *path, const struct choice *known, char ret[KNOB_TROUBLE_LEN]);
 
+/* -errno of a file that may not be written: EROFS, EACCES, EPERM. */
+bool knob_denied(int error);
+
 /* Adds a token to what the caller remembers; a full list or one that has it stays. */
 void knob_known_add(struct choice *known, const char *token);
 

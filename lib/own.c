@@ -151,14 +151,6 @@ bool own_differs(const struct own *o)
 	return false;
 }
 
-bool own_moved(const struct own *o)
-{
-	for (unsigned f = 0; o->present && f < OWN_FILES; f++)
-		if (strcmp(o->base.value[f], o->stands.value[f]) != 0)
-			return true;
-	return false;
-}
-
 /* An open gate lets larger folios in, as a larger max_size does. */
 static bool goes_up(const struct own *o, enum own_file f)
 {

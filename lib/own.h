@@ -59,8 +59,6 @@ void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,
 	const struct own_limits *limits);
 /* Some value that is wanted does not stand. */
 bool own_differs(const struct own *o);
-/* Some value stands that is not the start value. */
-bool own_moved(const struct own *o);
 /* No larger folios for now: what would go up stays as it stands. */
 void own_hold_back(struct own *o);
 

@@ -425,17 +425,6 @@ def test_sigint_is_a_stop(t):
 
 
 @seconds(3)
-def test_stop_at_once(t):
-    """SIGTERM as soon as the socket is there, before the loop runs: a stop as any other."""
-    tree = t.tree()
-    for _ in range(10):
-        d = t.daemon(tree, ready=False)
-        while not os.path.exists(d.socket):
-            check(d.process.poll() is None, "it ended")
-        d.stop()
-
-
-@seconds(3)
 def test_impatient_stop(t):
     """Ctrl-C again and again until mthpd has ended: all is put back, and the exit code is 0."""
     w = World(t)

@@ -439,22 +439,31 @@ static void test_failures_are_bounded(void **state)
 	assert_non_null(strstr(w->said.last_warning, "further groups"));
 }
 
+/* What an audit does: looks, and compares with what it expects. */
+static bool check(struct world *w, const struct own_values *expected)
+{
+	struct own_values now, base;
+
+	look(w, WEB, &now, &base);
+	return group_actuator_check(w->a, WEB, id_of(w, WEB), expected, &now);
+}
+
 static void test_check_of_files_that_are_not_ours(void **state)
 {
 	struct world *w = *state;
 	struct own_values now, base;
 
 	look(w, WEB, &now, &base);
-	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_false(check(w, &base));
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
-	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_false(check(w, &base));
 	put(w, WEB, MARGIN, "auto\n");
-	assert_true(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_true(check(w, &base));
 	assert_string_equal(w->said.foreign_text, WEB "/" MARGIN " inherit->auto");
 	assert_int_equal(w->said.adopted, 1);
 	look(w, WEB, &now, &base);
 	assert_values(&base, "max", "inherit", "auto");
-	assert_false(group_actuator_check(w->a, WEB, id_of(w, WEB), &base));
+	assert_false(check(w, &base));
 	assert_int_equal(counts(w).foreign_changes, 1);
 }
 
