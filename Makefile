@@ -13,7 +13,8 @@ Q := @
 endif
 
 PKGS := libevent_core libevent_extra inih libsystemd libcgroup jansson
-PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+MISSING = $(error a compiler or a library is missing: tests/install-deps build, as root, installs them)
+PKG_CFLAGS = $(or $(shell command -v $(CC) > /dev/null && $(PKG_CONFIG) --cflags $(PKGS) && echo -pthread),$(MISSING))
 PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) -lpthread -lm
 CMOCKA_LIBS = $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null)
 

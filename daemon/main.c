@@ -41,6 +41,7 @@ struct daemon {
 	struct event_base *base;
 	struct event *on_signal[N_SIGNALS];
 	struct engine *engine;
+	bool at_terminal; /* at the start */
 };
 
 static void usage(FILE *f)
@@ -236,7 +237,8 @@ static void on_signal(evutil_socket_t sig, short what, void *userdata)
 	char why[ENGINE_WHY_LEN]; /* logged already */
 
 	(void)what;
-	if (sig == SIGHUP) {
+	/* A terminal that is closed says so by SIGHUP too, and nobody is left to end us. */
+	if (sig == SIGHUP && !(d->at_terminal && !isatty(STDIN_FILENO))) {
 		sd_notify(0, "RELOADING=1");
 		engine_reload(d->engine, why);
 		sd_notify(0, "READY=1");
@@ -249,6 +251,7 @@ static void on_signal(evutil_socket_t sig, short what, void *userdata)
  * the loop runs waits for that. */
 static int catch_signals(struct daemon *d)
 {
+	d->at_terminal = isatty(STDIN_FILENO);
 	for (size_t i = 0; i < N_SIGNALS; i++) {
 		d->on_signal[i] = evsignal_new(d->base, signals[i], on_signal, d);
 		if (!d->on_signal[i] || evsignal_add(d->on_signal[i], NULL) < 0)

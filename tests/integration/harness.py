@@ -124,7 +124,8 @@ class Daemon:
     behave as in sysfs unless sysfs=False."""
 
     def __init__(self, trial, tree, config="", args=(), rules=(), sysfs=True, log_reads=False,
-                 env=None, speed=1, shim=True, base=BASE_CONFIG, wrapper=(), user=None, ready=True):
+                 env=None, speed=1, shim=True, base=BASE_CONFIG, wrapper=(), user=None, ready=True,
+                 stdin=subprocess.DEVNULL):
         self.trial, self.tree, self.speed = trial, tree, speed
         self.runtime = tree.path("run")
         self.socket = self.runtime + "/org.mthpd1"
@@ -152,14 +153,14 @@ class Daemon:
         self.command = list(wrapper) + [
             trial.mthpd, "--no-bus", "--root=" + tree.dir, "--runtime-dir=" + self.runtime,
             "--config=" + self.config] + list(args)
-        self.user = user
+        self.user, self.stdin = user, stdin
         self.process = None
         self.start(ready)
 
     def start(self, ready=True):
         with open(self.log_file, "ab") as log:
             extra = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
-            self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(self.command, env=self.env, stdin=self.stdin,
                                             stdout=log, stderr=log, **extra)
         if ready:
             self.wait_ready()

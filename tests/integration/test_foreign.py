@@ -424,6 +424,20 @@ def test_sigint_is_a_stop(t):
     w.unchanged("files that differ")
 
 
+def test_closed_terminal_is_a_stop(t):
+    """At a terminal SIGHUP reloads, until the terminal is closed: then everything is put back."""
+    w = World(t)
+    ours, its = os.openpty()
+    d = t.daemon(w.tree, wrapper=("setsid", "--ctty"), stdin=its)
+    os.close(its)
+    w.dropped()
+    d.reload("")
+    check(d.process.poll() is None, "a reload ended it")
+    os.close(ours)  # the kernel tells the session's leader
+    d.wait_end(0)
+    w.unchanged("files that differ")
+
+
 @seconds(3)
 def test_impatient_stop(t):
     """Ctrl-C again and again until mthpd has ended: all is put back, and the exit code is 0."""
