@@ -658,6 +658,23 @@ static void explain_whole(struct engine *e, FILE *f)
 	fprintf(f, "Last decision: %s.\n", text);
 }
 
+/* A group whose name is not UTF-8 is asked for as it is shown, with \xNN. */
+static struct node *node_shown_as(struct engine *e, const char *name)
+{
+	struct node *n = strstr(name, "\\x") ? tree_root(e->tree) : NULL;
+
+	for (; n; n = tree_next(n)) {
+		json_t *j = json_from_bytes(n->path);
+		const char *shown_as = json_string_value(j);
+		bool found = shown_as && !strcmp(shown_as, name);
+
+		json_decref(j);
+		if (found)
+			break;
+	}
+	return n;
+}
+
 int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t **ret_facts)
 {
 	struct node *n = NULL;
@@ -666,7 +683,7 @@ int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t
 	FILE *f;
 
 	if (cgroup && e->tree)
-		n = tree_by_path(e->tree, cgroup);
+		n = tree_by_path(e->tree, cgroup) ?: node_shown_as(e, cgroup);
 	else if (cgroup && e->host && (!*cgroup || !strcmp(cgroup, "/")))
 		n = e->host;
 	if (cgroup && (!n || (!shown(n) && n != e->host)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The text format of Prometheus. Names: base units, _total for what only grows;
- * a label's value may be any text, and is escaped.
+ * a label's value may be any text; what a terminal would obey is written as \xNN.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,6 +36,8 @@ static void label(FILE *f, const char *before, const char *name, const char *val
 			fputs("\\n", f);
 		else if (*value == '\\' || *value == '"')
 			fprintf(f, "\\%c", *value);
+		else if ((unsigned char)*value < 0x20 || *value == 0x7f) /* as what is not UTF-8 */
+			fprintf(f, "\\\\x%02x", (unsigned char)*value);
 		else
 			fputc(*value, f);
 	}

@@ -88,7 +88,11 @@ def test_group_name_is_not_utf8(t):
     m = t.manager()
     check("bad\\\\xff" in m("GetStatus")[0], "the name is not escaped in the status")
     m("DumpByFileDescriptor")
-    check('bad\\\\xff' in t.varlink("Metrics")["text"], "the name is not escaped in the metrics")
+    text = t.varlink("Metrics")["text"]
+    check('bad\\\\xff\\\\x1b[2J.service"' in text and "\x1b" not in text, "the name is not escaped in the metrics")
+    asked = m("Explain", "s", "bad\\xff\x1b[2J.service")[0]
+    check("bad\\xff" in asked.splitlines()[0], "it cannot be asked for as it is shown: %r", asked)
+    equal(error_of(t.bus(), PATH, MANAGER, "Explain", "s", "bad\\xfe"), "org.mthpd1.NotFound", "Explain of another")
     shown = t.ctl("top").stdout
     check("xff" in shown and "\x1b" not in shown, "mthpctl top: %r", shown)
     t.unharmed()
