@@ -409,6 +409,7 @@ static void observe_one(struct engine *e, struct node *n, uint64_t now_usec)
 	/* A unit with groups below it speaks for them: their limits count as well. */
 	if (n->child)
 		memset(&s.events_local, 0xff, sizeof(s.events_local));
+	note_events(n, &s);
 	loop_observe(e->loop, n->group, &s);
 	wake = controller_wake_usec(&n->group->ctl, now_usec);
 	n->next_look_usec = now_usec < n->engaged_until_usec || !n->group->ctl.quiet_since_usec ? 0 : wake;
@@ -463,6 +464,13 @@ static bool poll_one(struct engine *e, struct node *n, uint64_t now_usec)
 	return true;
 }
 
+/* Those that rest in the loop, and those that wait there for a time to come, have to be
+ * told of pressure as the others are. */
+static bool is_due(const struct node *n, uint64_t now_usec)
+{
+	return n->group && n->next_look_usec <= now_usec;
+}
+
 static bool out_of_time(uint64_t start_usec)
 {
 	return engine_now_usec() - start_usec > TICK_BUDGET_USEC;
@@ -490,7 +498,7 @@ static void poll_groups(struct engine *e, uint64_t now_usec)
 			e->poll_skip = passed - 1;
 			return;
 		}
-		if (n->kind == NODE_UNIT && !n->own && !n->group &&
+		if (n->kind == NODE_UNIT && !n->own && !is_due(n, now_usec) &&
 			!(n->watched & (WATCH_PRESSURE | WATCH_EVENTS)) && !poll_one(e, n, now_usec))
 			n = after; /* it is gone, with all that was below it */
 		else

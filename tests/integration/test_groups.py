@@ -36,6 +36,25 @@ def light_group(tree, path):
             f.write(text)
 
 
+@seconds(6)
+def test_bound_group_rests(t):
+    """A group that a policy keeps in the loop is quiet for long, and nothing watches it: its pressure is seen all the same."""
+    tree = t.tree()
+    g = tree.group("web.service", limit=64 * MIB, current=10 * MIB)
+    d = t.daemon(tree, '[Policy "web"]\nMatch=web.service\nProtect=yes\n', base=SECOND, speed=FAST, log_reads=True)
+
+    def looks():
+        return len([w for w in d.recorded() if w.op == "open" and w.path.endswith("web.service/memory.stat")])
+
+    def rests():
+        before = looks()
+        d.ticks(10)  # the status of this wait looks at nothing that a sample is kept of
+        return before and looks() == before
+    wait(rests, "it is not looked at any more")
+    hot(t, g, FAST)
+    wait(lambda: tree.size(2048) == "never", "the drop")
+
+
 @seconds(4)
 def test_swap_comes_and_goes(t):
     """C15: no swap at the start, zram0 of 4 GB later, then gone: status follows, two lines in the log."""
