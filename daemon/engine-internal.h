@@ -3,7 +3,7 @@
  * The engine's insides, shared by its files only: engine.c (life and ticks),
  * engine-host.c (the machine as a whole), engine-groups.c (which groups are looked at),
  * engine-act.c (files: wanted, written, changed by others), engine-own.c (the same for
- * groups' own files), engine-status.c and engine-size.c (what is told about it),
+ * groups' own files), engine-status.c, engine-explain.c and engine-size.c (what is told about it),
  * engine-sample.c (what the loop saw, for traces).
  */
 #ifndef MTHPD_ENGINE_INTERNAL_H
@@ -167,6 +167,19 @@ struct engine_largest {
 struct engine_largest engine_largest_of(struct engine *e, const struct node *n);
 
 /* ---- engine-status.c */
+/* "active", "held", ... */
+const char *engine_state_word(const struct engine *e);
+/* The start value of a switch; @otherwise where mthpd has not changed it. */
+const char *engine_baseline_or(struct engine *e, const char *path, const char *otherwise);
+/* Is the group one that is told about? */
+bool engine_shown(const struct node *n);
+const char *engine_group_state(const struct engine *e, const struct node *n);
+/* @o: what engine_own_read() says of the group, or not present. */
+enum reason engine_group_reason(const struct node *n, const struct config_policy *p, const struct own *o);
+/* How large folios are let into a group, as its margin file @now says; NULL = it has none. */
+const char *engine_gate_word(const char *now, enum gate_state wish);
+/* The same as the loop would have it: the start value where it asks for nothing. */
+const char *engine_gate_wish(const struct own *o, enum gate_state wish);
 json_t *engine_group_json(struct engine *e, const struct node *n, const struct memcg_sample *s);
 
 /* ---- engine-act.c */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is told about the engine: status, features, history, verify and
- * explain. Reads the engine, never changes it; the shapes are those of
- * mthpctl(1).
+ * What is told about the engine: status, features, history and verify. Reads
+ * the engine, never changes it; the shapes are those of mthpctl(1).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +15,7 @@
 /* Groups in a status: the engaged ones first, then the others. */
 #define STATUS_GROUPS_MAX 1000
 
-static const char *state_word(const struct engine *e)
+const char *engine_state_word(const struct engine *e)
 {
 	if (e->stopped)
 		return "off";
@@ -43,7 +42,7 @@ static json_t *string_or_null(const char *s)
 	return s && *s ? json_from_bytes(s) : json_null();
 }
 
-static const char *baseline_or(struct engine *e, const char *path, const char *otherwise)
+const char *engine_baseline_or(struct engine *e, const char *path, const char *otherwise)
 {
 	const char *b = baseline_get(e->baseline, path);
 
@@ -70,7 +69,7 @@ static json_t *size_json(struct engine *e, const struct thp_tree *now, unsigned 
 	w = loop_want_for(e->loop, path);
 	r = w ? w->reason : REASON_NOT_MANAGED;
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "size_kb", (json_int_t)z->size_kb,
-		"baseline", string_or_null(baseline_or(e, path, actual)), "actual", string_or_null(actual),
+		"baseline", string_or_null(engine_baseline_or(e, path, actual)), "actual", string_or_null(actual),
 		"effective", string_or_null(resolve(actual, top ? top : "never")),
 		"wanted", string_or_null(engine_wanted(e, path)),
 		"reason", reason_word(r), "reason_text", reason_text(r),
@@ -87,7 +86,7 @@ static json_t *legacy_size_json(struct engine *e)
 
 	actuator_read(e->actuator, "enabled", actual, sizeof(actual));
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:n, s:n}", "size_kb",
-		(json_int_t)e->tree_base.pmd_kb, "baseline", string_or_null(baseline_or(e, "enabled", actual)),
+		(json_int_t)e->tree_base.pmd_kb, "baseline", string_or_null(engine_baseline_or(e, "enabled", actual)),
 		"actual", string_or_null(actual), "effective", string_or_null(actual),
 		"wanted", string_or_null(engine_wanted(e, "enabled")), "reason", reason_word(r),
 		"reason_text", reason_text(r), "cgroup", string_or_null(w && w->cause ? w->cause->path : NULL),
@@ -119,7 +118,7 @@ static json_t *knob_number(struct engine *e, const char *path, uint64_t actual)
 
 	snprintf(buf, sizeof(buf), "%" PRIu64, actual);
 	return json_pack("{s:o, s:o, s:o, s:s}", "baseline",
-		number_text(baseline_or(e, path, value_known(actual) ? buf : "")),
+		number_text(engine_baseline_or(e, path, value_known(actual) ? buf : "")),
 		"actual", json_from_value(actual), "wanted", number_text(engine_wanted(e, path)),
 		"reason", reason_word(w ? w->reason : REASON_NOT_MANAGED));
 }
@@ -128,7 +127,7 @@ static json_t *knob_text(struct engine *e, const char *path, const char *actual)
 {
 	const struct loop_want *w = loop_want_for(e->loop, path);
 
-	return json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(baseline_or(e, path, actual)),
+	return json_pack("{s:o, s:o, s:o, s:s}", "baseline", string_or_null(engine_baseline_or(e, path, actual)),
 		"actual", string_or_null(actual), "wanted", string_or_null(engine_wanted(e, path)),
 		"reason", reason_word(w ? w->reason : REASON_NOT_MANAGED));
 }
@@ -149,15 +148,14 @@ static json_t *khugepaged_json(struct engine *e, const struct thp_tree *now)
 
 /* ---- groups ------------------------------------------------------------ */
 
-static const char *group_state(const struct engine *e, const struct node *n)
+const char *engine_group_state(const struct engine *e, const struct node *n)
 {
 	if (!engine_steers(e, n))
 		return "watch-only";
 	return n->group ? ctl_state_to_string(n->group->ctl.state) : ctl_state_to_string(CTL_RUN);
 }
 
-/* How large folios are let into the group, as its margin file @now says; NULL = it has none. */
-static const char *gate_word(const char *now, enum gate_state wish)
+const char *engine_gate_word(const char *now, enum gate_state wish)
 {
 	if (!*now)
 		return NULL;
@@ -166,25 +164,19 @@ static const char *gate_word(const char *now, enum gate_state wish)
 	return !strcmp(now, "inherit") || !strcmp(now, "auto") ? gate_state_to_string(GATE_KERNEL) : "fixed";
 }
 
-/* The same as the loop would have it: the start value where it asks for nothing. */
-static const char *gate_wish(const struct own *o, enum gate_state wish)
+const char *engine_gate_wish(const struct own *o, enum gate_state wish)
 {
 	const char *base = o->base.value[OWN_MARGIN];
 
-	return wish == GATE_KERNEL ? gate_word(base, wish) : gate_state_to_string(wish);
+	return wish == GATE_KERNEL ? engine_gate_word(base, wish) : gate_state_to_string(wish);
 }
 
-static bool gate_stands_open(struct engine *e, const struct node *n)
+static bool gate_stands_open(const struct node *n, const struct own *o)
 {
-	struct own o;
-
-	if (!n->group->own.present || !gate_open(&n->group->ctl.gate))
-		return false;
-	engine_own_read(e, n, &o);
-	return !strcmp(o.stands.value[OWN_MARGIN], "0");
+	return o->present && gate_open(&n->group->ctl.gate) && !strcmp(o->stands.value[OWN_MARGIN], "0");
 }
 
-static enum reason group_reason(struct engine *e, const struct node *n, const struct config_policy *p)
+enum reason engine_group_reason(const struct node *n, const struct config_policy *p, const struct own *o)
 {
 	if (n->kind == NODE_CONTAINER)
 		return REASON_CONTAINER;
@@ -193,7 +185,7 @@ static enum reason group_reason(struct engine *e, const struct node *n, const st
 	if (!n->group)
 		return REASON_START_VALUES;
 	/* A gate that stands open says more than a size at its start value. */
-	return gate_stands_open(e, n) ? n->group->ctl.gate.reason : n->group->wish.reason;
+	return gate_stands_open(n, o) ? n->group->ctl.gate.reason : n->group->wish.reason;
 }
 
 /* Which kind of shortage of swap the group meets, if any. */
@@ -223,25 +215,22 @@ static json_t *own_file_json(struct engine *e, const struct node *n, const struc
 		"error", string_or_null(error ? strerrorname_np(error) : NULL));
 }
 
-/* The group's own files, read for this, and what stands behind them; null on a kernel
+/* The group's own files and what stands behind them; null on a kernel
  * without, and with PerGroup=no. */
-static json_t *own_json(struct engine *e, const struct node *n, const struct memcg_sample *s)
+static json_t *own_json(struct engine *e, const struct node *n, const struct own *o, const struct memcg_sample *s)
 {
 	const struct loop_group *g = n->group;
 	enum gate_state wish = g ? g->ctl.gate.state : GATE_KERNEL;
-	struct own o = { 0 };
 	json_t *j;
 
-	if (g || s)
-		engine_own_read(e, n, &o);
-	if (!o.present)
+	if (!o->present)
 		return json_null();
-	j = json_pack("{s:o, s:o, s:s, s:o}", "gate", string_or_null(gate_word(o.stands.value[OWN_MARGIN], wish)),
-		"gate_wanted", string_or_null(gate_wish(&o, wish)), "gate_reason",
+	j = json_pack("{s:o, s:o, s:s, s:o}", "gate", string_or_null(engine_gate_word(o->stands.value[OWN_MARGIN], wish)),
+		"gate_wanted", string_or_null(engine_gate_wish(o, wish)), "gate_reason",
 		reason_word(g ? g->ctl.gate.reason : REASON_START_VALUES), "density",
 		json_from_share(g ? gate_density(&g->ctl.gate, e->loop->now_usec) : -1));
 	for (unsigned f = 0; f < OWN_FILES; f++)
-		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."), own_file_json(e, n, &o, f));
+		json_object_set_new(j, own_file_name[f] + strlen("memory.thp."), own_file_json(e, n, o, f));
 	if (!s)
 		return j;
 	json_object_set_new(j, "counters", json_pack(
@@ -262,15 +251,19 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	bool steered = engine_steers(e, n);
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
 	struct engine_largest l = { plan_largest_on_kb(&e->loop->plan, rung, c && n->group->wish.raised), 0 };
-	enum reason r = group_reason(e, n, p);
+	struct own o = { 0 };
+	enum reason r;
 	json_t *j;
 
+	if (c || s)
+		engine_own_read(e, n, &o);
+	r = engine_group_reason(n, p, &o);
 	l.wanted_kb = l.kb;
 	if (steered && s)
 		l = engine_largest_of(e, n);
 	j = json_pack("{s:o, s:I, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s}",
 		"path", json_from_bytes(n->path), "id", (json_int_t)n->id,
-		"policy", string_or_null(p ? p->name : NULL), "state", group_state(e, n),
+		"policy", string_or_null(p ? p->name : NULL), "state", engine_group_state(e, n),
 		"rung", steered ? (int)rung : -1, "max_size_kb",
 		steered ? json_integer((json_int_t)l.kb) : json_null(), "max_size_wanted_kb",
 		steered ? json_integer((json_int_t)l.wanted_kb) : json_null(),
@@ -279,7 +272,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 		"reason", reason_word(r), "reason_text", reason_text(r));
 
 	if (j)
-		json_object_set_new(j, "own", own_json(e, n, s));
+		json_object_set_new(j, "own", own_json(e, n, &o, s));
 	if (!j || !s)
 		return j;
 	json_object_set_new(j, "limit_bytes", json_from_value(s->limit_bytes));
@@ -300,7 +293,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	return j;
 }
 
-static bool shown(const struct node *n)
+bool engine_shown(const struct node *n)
 {
 	return n->kind == NODE_UNIT || n->kind == NODE_CONTAINER;
 }
@@ -333,7 +326,7 @@ static json_t *groups_json(struct engine *e, size_t *ret_omitted)
 	}
 	for (int engaged = 1; engaged >= 0; engaged--)
 		for (struct node *n = tree_root(e->tree); n; n = tree_next(n)) {
-			if (!shown(n) || (n->group != NULL) != (engaged != 0))
+			if (!engine_shown(n) || (n->group != NULL) != (engaged != 0))
 				continue;
 			total++;
 			if (json_array_size(a) < STATUS_GROUPS_MAX)
@@ -389,7 +382,7 @@ static void read_switches(struct engine *e, struct thp_tree *ret)
 
 static json_t *summary_json(struct engine *e, const struct thp_tree *now)
 {
-	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", MTHPD_VERSION, "state", state_word(e),
+	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", MTHPD_VERSION, "state", engine_state_word(e),
 		"degraded", degraded_json(e), "sizes", sizes_json(e, now), "counters", counters_json(e));
 }
 
@@ -460,250 +453,4 @@ json_t *engine_verify(struct engine *e, bool *ret_ok)
 	engine_own_verify(e, a);
 	*ret_ok = json_array_size(a) == 0;
 	return a;
-}
-
-/* ---- explain ----------------------------------------------------------- */
-
-static bool as_at_start(struct engine *e, const struct loop_want *w)
-{
-	return !w->is_size || !strcmp(w->value, baseline_or(e, w->path, w->value));
-}
-
-static bool same_story(struct engine *e, const struct loop_want *a, const struct loop_want *b)
-{
-	return !as_at_start(e, b) && !strcmp(a->value, b->value) && a->reason == b->reason &&
-	       a->cause == b->cause && !strcmp(baseline_or(e, a->path, "?"), baseline_or(e, b->path, "?"));
-}
-
-static void put_size(uint64_t kb, const char *before, FILE *f)
-{
-	bool mib = kb % 1024 == 0;
-
-	fprintf(f, "%s%" PRIu64 "%s", before, mib ? kb / 1024 : kb, mib ? "M" : "K");
-}
-
-/* One sentence for the sizes that share a fate: "16K, 32K: never is wanted, ..." */
-static void explain_sizes(struct engine *e, FILE *f)
-{
-	const struct loop_want *w = e->loop->wants;
-
-	for (unsigned i = 0; i < e->loop->n_wants; i++) {
-		bool told = as_at_start(e, &w[i]);
-
-		for (unsigned j = 0; j < i && !told; j++)
-			told = same_story(e, &w[i], &w[j]);
-		for (unsigned j = i; j < e->loop->n_wants && !told; j++)
-			if (same_story(e, &w[i], &w[j]))
-				put_size(e->loop->plan.sizes[w[j].size].size_kb, j == i ? "" : ", ", f);
-		if (!told)
-			fprintf(f, ": %s is wanted instead of %s: %s%s%s.\n", w[i].value,
-				baseline_or(e, w[i].path, "?"), reason_text(w[i].reason),
-				w[i].cause ? ". Cause: " : "",
-				!w[i].cause ? "" : *w[i].cause->path ? w[i].cause->path : "this machine");
-	}
-}
-
-static void explain_numbers(const struct controller *c, FILE *f)
-{
-	if (c->some >= 0)
-		fprintf(f, "In the last tick some task stalled for %.1f%% of the time, all of them for "
-			   "%.1f%%.\n", c->some * 100, c->full * 100);
-	if (value_known(c->margin_bytes))
-		fprintf(f, "%.1f MiB are left before the limit, %.1f MiB with clean page cache; below "
-			   "%.1f MiB the group counts as nearly full.\n", (double)c->margin_bytes / 1048576,
-			(double)value_or(c->margin_cache_bytes, 0) / 1048576,
-			(double)value_or(c->threshold_bytes, 0) / 1048576);
-	fprintf(f, "%.0f anonymous pages a second return from swap in %.0f major faults", c->refault_per_sec,
-		c->majfault_per_sec);
-	if (c->amplification >= 0)
-		fprintf(f, " (%.1f pages each)", c->amplification);
-	fprintf(f, ".\n");
-}
-
-static void explain_density(const struct engine *e, const struct loop_group *g, FILE *f)
-{
-	const struct config_controller *cfg = g->policy ? &g->policy->controller : &e->config->controller;
-	double density = gate_density(&g->ctl.gate, e->loop->now_usec);
-
-	if (density < 0)
-		fprintf(f, "How much of its large folios is in use is not known now");
-	else
-		fprintf(f, "%.0f %% of the large folios that reclaim looked at is in use", density * 100);
-	fprintf(f, " (below %.0f %% they are taken away, above %.0f %% they are let through).\n",
-		cfg->density_low * 100, cfg->density_high * 100);
-}
-
-static void explain_own_file(struct engine *e, const struct loop_group *g, const struct own *o,
-	enum own_file k, FILE *f)
-{
-	const char *now = o->stands.value[k], *base = o->base.value[k], *wanted = o->want.value[k];
-	char why[ENGINE_WHY_NOT_LEN];
-
-	if (!*now) {
-		fprintf(f, "Its %s is missing, or not understood: it is left alone.\n", own_file_name[k]);
-	} else if (*wanted && strcmp(now, wanted) != 0) {
-		engine_own_why_not(e, g->id, k, wanted, why);
-		fprintf(f, "Its %s is %s, where %s is wanted: %s%s%s%s.\n", own_file_name[k], now, wanted,
-			reason_text(o->reason[k]), *why ? " (" : "", why, *why ? ")" : "");
-	} else if (strcmp(now, base) != 0) {
-		fprintf(f, "Its %s is %s instead of %s: %s.\n", own_file_name[k], now, base,
-			reason_text(o->reason[k]));
-	}
-}
-
-/* What keeps the gate from being as the loop would have it. */
-static void explain_gate(const struct loop_group *g, const struct own *o, FILE *f)
-{
-	const char *now = gate_word(o->stands.value[OWN_MARGIN], g->ctl.gate.state);
-	const char *wish = gate_wish(o, g->ctl.gate.state), *base = o->base.value[OWN_MARGIN];
-
-	if (!now || !wish)
-		fprintf(f, "Without its file the gate is as the kernel has it for all groups.\n");
-	else if (strcmp(now, wish) != 0 && strcmp(base, "inherit") != 0)
-		fprintf(f, "Its gate is %s, where %s is wished for: the margin that an administrator chose, %s, "
-			   "is left alone.\n", now, wish, base);
-	else if (strcmp(now, wish) != 0)
-		fprintf(f, "Its gate is %s, where %s is wished for.\n", now, wish);
-}
-
-/* What this group's own files hold and why, where the kernel has them. */
-static void explain_own(struct engine *e, const struct node *n, FILE *f)
-{
-	const struct loop_group *g = n->group;
-	const struct memcg_delta *d = &g->delta;
-	struct own o;
-
-	engine_own_read(e, n, &o);
-	if (!o.present)
-		return;
-	for (unsigned i = 0; i < OWN_FILES; i++)
-		explain_own_file(e, g, &o, i, f);
-	explain_gate(g, &o, f);
-	explain_density(e, g, f);
-	if (d->dt_usec && d->d_margin_anon + d->d_margin_swpin + d->d_margin_collapse)
-		fprintf(f, "For lack of room the kernel refused it large folios in the last tick: %" PRIu64
-			   " at faults, %" PRIu64 " at swap-in, %" PRIu64 " at collapse.\n",
-			d->d_margin_anon, d->d_margin_swpin, d->d_margin_collapse);
-	if (d->d_split_avoided)
-		fprintf(f, "Swap could not take the pieces of %" PRIu64 " large folios, which were kept whole.\n",
-			d->d_split_avoided);
-}
-
-static void put_largest(uint64_t kb, FILE *f)
-{
-	if (kb)
-		put_size(kb, "folios up to ", f);
-	else
-		fprintf(f, "no large folios");
-}
-
-/* As in the status: what the group can have, and the wish beside it where that is another. */
-static void explain_size(struct engine *e, const struct node *n, FILE *f)
-{
-	struct engine_largest l = engine_largest_of(e, n);
-
-	fprintf(f, "It is at rung %u of %u: ", n->group->wish.rung, plan_top(&e->loop->plan));
-	put_largest(l.kb, f);
-	if (l.kb != l.wanted_kb) {
-		fprintf(f, ", where ");
-		put_largest(l.wanted_kb, f);
-		fprintf(f, " are wished for");
-	}
-	fprintf(f, ".\n");
-}
-
-static void explain_group(struct engine *e, const struct node *n, FILE *f)
-{
-	const char *pattern = NULL;
-	const struct config_policy *p = config_policy_for(e->config, n->path, &pattern);
-	const struct controller *c = n->group ? &n->group->ctl : NULL;
-	uint64_t now = engine_now_usec();
-
-	fprintf(f, "%s is in state %s: %s.\n", *n->path ? n->path : "This machine", group_state(e, n),
-		reason_text(group_reason(e, n, p)));
-	if (p)
-		fprintf(f, "Policy \"%s\" applies (%s matches).\n", p->name, pattern);
-	if (!c)
-		return;
-	explain_size(e, n, f);
-	explain_numbers(c, f);
-	explain_own(e, n, f);
-	if (c->hold_until_usec > now)
-		fprintf(f, "The next step up waits %.0f s more (hold %.0f s).\n",
-			(double)(c->hold_until_usec - now) / 1e6, (double)c->hold_usec / 1e6);
-	if (arbiter_clamps(&e->loop->arbiter, &e->loop->plan, &n->group->wish))
-		fprintf(f, "It gets less than that: %s.\n", reason_text(REASON_CLAMPED));
-}
-
-static void explain_whole(struct engine *e, FILE *f)
-{
-	const struct decision *d = history_get(&e->history, 0);
-	char text[512];
-
-	fprintf(f, "mthpd is %s on Linux %s, with %" PRIu64 " decision%s so far.\n", state_word(e),
-		e->caps.release, e->loop->decisions, e->loop->decisions == 1 ? "" : "s");
-	for (unsigned i = 0; i < e->n_degraded; i++)
-		fprintf(f, "Degraded: %s.\n", e->degraded[i].text);
-	if (engine_held(e))
-		fprintf(f, "A hold freezes all switches: %s.\n", engine_held(e));
-	if (e->loop->host.swap != SWAP_UNKNOWN)
-		fprintf(f, "Swap: %s.\n", swap_state_to_string(e->loop->host.swap));
-	if (e->loop->dying)
-		fprintf(f, "Note: %s.\n", reason_text(REASON_DYING_CGROUPS));
-	if (!d) {
-		fprintf(f, "No decision yet: %s.\n", reason_text(REASON_START_VALUES));
-		return;
-	}
-	decision_to_text(d, text, sizeof(text));
-	fprintf(f, "Last decision: %s.\n", text);
-}
-
-/* A group whose name is not UTF-8 is asked for as it is shown, with \xNN. */
-static struct node *node_shown_as(struct engine *e, const char *name)
-{
-	struct node *n = strstr(name, "\\x") ? tree_root(e->tree) : NULL;
-
-	for (; n; n = tree_next(n)) {
-		json_t *j = json_from_bytes(n->path);
-		const char *shown_as = json_string_value(j);
-		bool found = shown_as && !strcmp(shown_as, name);
-
-		json_decref(j);
-		if (found)
-			break;
-	}
-	return n;
-}
-
-int engine_explain(struct engine *e, const char *cgroup, char **ret_text, json_t **ret_facts)
-{
-	struct node *n = NULL;
-	size_t size;
-	char *text = NULL;
-	FILE *f;
-
-	if (cgroup && e->tree)
-		n = tree_by_path(e->tree, cgroup) ?: node_shown_as(e, cgroup);
-	else if (cgroup && e->host && (!*cgroup || !strcmp(cgroup, "/")))
-		n = e->host;
-	if (cgroup && (!n || (!shown(n) && n != e->host)))
-		return -ENOENT;
-	f = open_memstream(&text, &size);
-	if (!f)
-		return -ENOMEM;
-	/* What was asked for comes first. */
-	if (n)
-		explain_group(e, n, f);
-	explain_whole(e, f);
-	explain_sizes(e, f);
-	for (size_t i = 0; !n && i < e->loop->n_groups; i++)
-		if (e->loop->groups[i]->wish.hurt)
-			explain_group(e, e->loop->groups[i]->owner, f);
-	if (fclose(f) != 0) {
-		free(text);
-		return -ENOMEM;
-	}
-	*ret_text = text;
-	*ret_facts = n && n->group ? engine_group_json(e, n, n->group->has_prev ? &n->group->prev : NULL) : json_object();
-	return 0;
 }
