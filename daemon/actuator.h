@@ -53,6 +53,9 @@ struct actuator_ops {
 	 * baseline now, otherwise ours is about to be written again. */
 	void (*foreign)(const char *path, const char *expected, const char *found, bool adopted,
 		void *userdata);
+	/* @path, of a group that is not steered any more, went from our @old back to @now.
+	 * NULL = not told. */
+	void (*given_back)(const char *path, const char *old, const char *now, void *userdata);
 };
 
 /* One line for @ops->warn, if there is one; what is too long for a path and a sentence is

@@ -46,6 +46,7 @@ struct group_entry {
 	uint64_t id; /* inode */
 	char *path;
 	struct group_file files[OWN_FILES];
+	bool audited;	  /* the group actuator's */
 	char *text;	  /* this entry in the journal, NULL when it has to be made anew */
 	size_t bytes_max; /* what the text may come to */
 };

@@ -407,7 +407,7 @@ static const char *outcome_word(enum actuator_result r)
 	}
 }
 
-bool engine_record(struct engine *e, const struct loop_want *w, const char *old_value,
+bool engine_record(struct engine *e, const struct loop_want *w, const char *group, const char *old_value,
 	enum actuator_result r)
 {
 	struct decision d = { .realtime_usec = realtime_usec(), .reason = w->reason };
@@ -419,6 +419,8 @@ bool engine_record(struct engine *e, const struct loop_want *w, const char *old_
 	snprintf(d.new_value, sizeof(d.new_value), "%s", w->value);
 	d.outcome = outcome_word(r);
 	describe_cause(e, w, &d);
+	if (group)
+		history_set_group(&d, group);
 	publish(e, history_add(&e->history, &d));
 	return true;
 }
@@ -438,7 +440,7 @@ static bool apply_one(struct engine *e, const struct loop_want *w)
 		return false;
 	/* Refused values are remembered as standing: one attempt, no storm. */
 	snprintf(k->stands, sizeof(k->stands), "%s", w->value);
-	if (!engine_record(e, w, was, r))
+	if (!engine_record(e, w, NULL, was, r))
 		return false;
 	if (r == ACTUATOR_WRITTEN && w->is_size)
 		report_side_effect(e, w->path);

@@ -90,6 +90,8 @@ static void explain_own_file(struct engine *e, const struct loop_group *g, const
 		fprintf(f, "Its %s is missing, or not understood: it is left alone.\n", own_file_name[k]);
 	} else if (*wanted && strcmp(now, wanted) != 0) {
 		engine_own_why_not(e, g->id, k, wanted, why);
+		if (o->reason[k] == REASON_HELD)
+			*why = '\0';
 		fprintf(f, "Its %s is %s, where %s is wanted: %s%s%s%s.\n", own_file_name[k], now, wanted,
 			reason_text(o->reason[k]), *why ? " (" : "", why, *why ? ")" : "");
 	} else if (strcmp(now, base) != 0) {
@@ -119,6 +121,8 @@ static void explain_own(struct engine *e, const struct node *n, const struct own
 	const struct loop_group *g = n->group;
 	const struct memcg_delta *d = &g->delta;
 
+	if (g->own.present && !o->present)
+		fprintf(f, "Its own files cannot be read.\n");
 	if (!o->present)
 		return;
 	for (unsigned i = 0; i < OWN_FILES; i++)

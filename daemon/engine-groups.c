@@ -61,7 +61,7 @@ static unsigned parts_for(const struct engine *e, const struct node *n)
 	return parts;
 }
 
-static void watch_node(struct engine *e, struct node *n)
+void engine_watch_node(struct engine *e, struct node *n)
 {
 	unsigned parts = parts_for(e, n);
 	int psi_errno = 0, r;
@@ -130,18 +130,6 @@ static void note_unclear(struct engine *e, struct node *n, const struct memcg_sa
 	e->unclear_changed = true;
 }
 
-/* Nothing else tells that such files are good again. */
-static void retry_unclear(struct engine *e, uint64_t now_usec)
-{
-	unsigned left = RETRY_UNCLEAR;
-
-	for (struct node *n = tree_root(e->tree); e->unclear && n && left; n = tree_next(n))
-		if (n->unclear) {
-			engine_engage(e, n, now_usec);
-			left--;
-		}
-}
-
 void engine_tell_unclear(struct engine *e)
 {
 	const struct node *first = NULL;
@@ -188,9 +176,21 @@ bool engine_steers(const struct engine *e, const struct node *n)
 	return !p || p->controlled;
 }
 
+/* The group's own files cannot be read. Without them it would have a say in the switches of
+ * all, so it has none until the next audit looks again. */
+static void put_off(struct engine *e, struct node *n, int error)
+{
+	loop_group_remove(e->loop, n->group);
+	n->group = NULL;
+	n->unread = true;
+	engine_degrade(e, "groups-unread", "%.150s: its memory.thp.* cannot be read (%s): it is not steered", n->path,
+		strerror(-error));
+}
+
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 {
 	bool fresh = !n->group;
+	int r;
 
 	n->wants_look = false;
 	if (!engine_steers(e, n))
@@ -200,7 +200,12 @@ void engine_engage(struct engine *e, struct node *n, uint64_t now_usec)
 		if (!n->group)
 			return;
 		n->group->owner = n;
-		engine_own_look(e, n->group);
+		r = engine_own_look(e, n->group);
+		if (r < 0) {
+			put_off(e, n, r);
+			return;
+		}
+		n->unread = false;
 	}
 	n->engaged_until_usec = now_usec + ENGAGE_USEC;
 	n->next_look_usec = 0;
@@ -223,7 +228,7 @@ static void on_changed(struct node *n, void *userdata)
 {
 	struct engine *e = userdata;
 
-	watch_node(e, n);
+	engine_watch_node(e, n);
 	if (n->kind != NODE_UNIT) {
 		note_unclear(e, n, NULL);
 		let_go(e, n);
@@ -351,7 +356,7 @@ int engine_groups_init(struct engine *e)
 		e->polling = true;
 	}
 	root = tree_root(e->tree);
-	watch_node(e, root);
+	engine_watch_node(e, root);
 	tree_scan(e->tree, root);
 	return 0;
 }
@@ -595,102 +600,4 @@ uint64_t engine_groups_due(struct engine *e, uint64_t now_usec)
 		due = value_min(due, n->next_look_usec);
 	}
 	return due > now_usec ? due : 0;
-}
-
-/* ---- the audit's part -------------------------------------------------- */
-
-/* Engages up to @max quiet groups that this round has not had yet; false when
- * there was none left, which ends the round. */
-static bool look_at_some(struct engine *e, unsigned max, uint64_t for_usec, uint64_t now_usec)
-{
-	unsigned done = 0;
-
-	for (struct node *n = tree_root(e->tree); n && done < max; n = tree_next(n)) {
-		if (n->kind != NODE_UNIT || n->survey_round == e->survey_round)
-			continue;
-		n->survey_round = e->survey_round;
-		if (n->group || n->own)
-			continue;
-		engine_engage(e, n, now_usec);
-		n->engaged_until_usec = now_usec + for_usec;
-		done++;
-	}
-	if (done < max)
-		e->survey_round++;
-	return done == max;
-}
-
-/* How many groups a tick begins to look at. Those that only wait for something to happen
- * take no time; and however many take it, the others have their turn. */
-static unsigned groups_to_begin(const struct engine *e, uint64_t now_usec)
-{
-	unsigned due = 0;
-
-	for (size_t i = 0; i < e->loop->n_groups; i++) {
-		const struct node *n = e->loop->groups[i]->owner;
-
-		due += n->next_look_usec <= now_usec;
-	}
-	return due < START_GROUPS ? START_GROUPS : START_GROUPS_BUSY;
-}
-
-bool engine_look_at_more(struct engine *e, uint64_t now_usec)
-{
-	unsigned left = groups_to_begin(e, now_usec);
-
-	for (struct node *n = e->tree ? tree_root(e->tree) : NULL; n; n = tree_next(n)) {
-		if (!n->wants_look)
-			continue;
-		if (!left--)
-			return true;
-		engine_engage(e, n, now_usec);
-		n->engaged_until_usec = now_usec + 2 * e->config->interval_usec;
-	}
-	return false;
-}
-
-/* Groups without a trigger although the kernel has them: it may have been
- * switched on again, or descriptors may have come free. */
-static void retry_triggers(struct engine *e)
-{
-	unsigned left = RETRY_TRIGGERS;
-
-	if (!e->watch || *e->root || e->caps.psi != PSI_OK)
-		return;
-	for (struct node *n = tree_root(e->tree); n && left; n = tree_next(n)) {
-		if (n->kind != NODE_UNIT || n->own || (n->watched & WATCH_PRESSURE))
-			continue;
-		left--;
-		watch_node(e, n);
-	}
-}
-
-void engine_audit_groups(struct engine *e, uint64_t now_usec)
-{
-	uint64_t fresh = value_or(e->host_now.pgfault, 0) +
-			 value_or(e->host_now.thp_fault_alloc, 0) * e->loop->plan.pmd_nr;
-	uint64_t elapsed = now_usec - e->audit_at_usec;
-	uint64_t collapses = value_or(e->host_now.thp_collapse_alloc, 0);
-	/* khugepaged at work may be filling a group up: nothing else tells of it. */
-	bool collapsing = e->audit_at_usec && collapses > e->audit_collapses;
-	bool busy = e->audit_at_usec && elapsed &&
-		    value_sub(fresh, e->audit_fresh) * 1000000 / elapsed >= SURVEY_PAGES_PER_SEC;
-
-	e->audit_fresh = fresh;
-	e->audit_collapses = collapses;
-	e->audit_at_usec = now_usec;
-	/* Groups that wait for room: nothing announces that it came back. */
-	for (size_t i = 0; i < e->loop->n_groups; i++) {
-		struct node *n = e->loop->groups[i]->owner;
-
-		if (n->next_look_usec == VALUE_ABSENT && !loop_group_rests(e->loop, e->loop->groups[i]))
-			n->next_look_usec = 0;
-	}
-	if (!e->tree)
-		return;
-	tree_recheck_no_memory(e->tree, 100);
-	retry_triggers(e);
-	retry_unclear(e, now_usec);
-	if (collapsing || (busy && plan_can_raise(&e->loop->plan)))
-		look_at_some(e, SURVEY_GROUPS, ENGAGE_USEC, now_usec);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The engine's insides, shared by its files only: engine.c (life and ticks),
- * engine-host.c (the machine as a whole), engine-groups.c (which groups are looked at),
+ * engine-host.c (the machine as a whole), engine-groups.c and engine-survey.c (which groups
+ * are looked at),
  * engine-act.c (files: wanted, written, changed by others), engine-own.c (the same for
  * groups' own files), engine-status.c, engine-explain.c and engine-size.c (what is told about it),
  * engine-sample.c (what the loop saw, for traces).
@@ -29,7 +30,7 @@
 /* A new group is looked at when it is made unless so many are already: then in its turn. */
 #define ENGAGED_MAX 1024
 /* Groups of the start, and others that wait for their turn, that a tick begins to look at;
- * the fewer when as many are looked at in each tick anyway. */
+ * the fewer when as many are in trouble. */
 #define START_GROUPS 256
 #define START_GROUPS_BUSY 16
 /* Groups looked at in one audit when the machine uses this much fresh memory. */
@@ -142,14 +143,10 @@ void engine_groups_free(struct engine *e);
 bool engine_steers(const struct engine *e, const struct node *n);
 /* Something happened to @n: look at it in every tick for a while. */
 void engine_engage(struct engine *e, struct node *n, uint64_t now_usec);
-/* The next groups that were never looked at; false when there are none left. */
-bool engine_look_at_more(struct engine *e, uint64_t now_usec);
 void engine_observe_groups(struct engine *e, uint64_t now_usec);
 void engine_observe_hurried(struct engine *e, uint64_t now_usec);
 /* Lets go of groups with nothing left to remember. */
 void engine_retire(struct engine *e, uint64_t now_usec);
-/* Groups that nothing announces: waiting for room, new controllers, a busy machine. */
-void engine_audit_groups(struct engine *e, uint64_t now_usec);
 void engine_rearm_triggers(struct engine *e);
 /* Groups whose files are not understood came or went: says the first and how many. */
 void engine_tell_unclear(struct engine *e);
@@ -157,6 +154,14 @@ void engine_tell_unclear(struct engine *e);
 uint64_t engine_groups_due(struct engine *e, uint64_t now_usec);
 /* A full look outside of the loop, for status. */
 int engine_peek(struct engine *e, const struct node *n, struct memcg_sample *ret);
+/* Watches what there is to be watched of @n, if that is not done. */
+void engine_watch_node(struct engine *e, struct node *n);
+
+/* ---- engine-survey.c */
+/* The next groups that were never looked at; false when there are none left. */
+bool engine_look_at_more(struct engine *e, uint64_t now_usec);
+/* Groups that nothing announces: waiting for room, new controllers, a busy machine. */
+void engine_audit_groups(struct engine *e, uint64_t now_usec);
 
 /* ---- engine-size.c */
 /* The largest folio that a group can have, and the one that it is to have, in KiB; 0 =
@@ -203,9 +208,10 @@ const char *engine_wanted(struct engine *e, const char *path);
 /* Somebody else changed a file: logged, and told to those who listen. */
 void engine_tell_foreign(
 	struct engine *e, const char *path, const char *expected, const char *found, bool adopted);
-/* A decision was carried out (or would have been): told, remembered. False where
+/* A decision was carried out (or would have been): told, remembered. @group: whose file it
+ * is about, where nothing but that is known of it; NULL = that of the cause. False where
  * nothing came of it. */
-bool engine_record(struct engine *e, const struct loop_want *w, const char *old_value,
+bool engine_record(struct engine *e, const struct loop_want *w, const char *group, const char *old_value,
 	enum actuator_result r);
 
 /* ---- engine-own.c */
@@ -215,8 +221,9 @@ void engine_own_probe(struct engine *e);
 void engine_own_free(struct engine *e);
 /* The configuration was read again. */
 void engine_own_reconfigure(struct engine *e);
-/* A group was added to the loop: has it files of its own? */
-void engine_own_look(struct engine *e, struct loop_group *g);
+/* A group was added to the loop: has it files of its own? 0 or, where it has but they
+ * cannot be read, -errno: then nothing is to be wanted for it. */
+int engine_own_look(struct engine *e, struct loop_group *g);
 /* What the files of a group say now, with what is wanted there; not present where
  * nothing is steered. */
 void engine_own_read(struct engine *e, const struct node *n, struct own *ret);

@@ -36,6 +36,8 @@ void engine_own_why_not(const struct engine *e, uint64_t id, enum own_file f, co
 		snprintf(ret, ENGINE_WHY_NOT_LEN, "held");
 	else if (e->dry_run)
 		snprintf(ret, ENGINE_WHY_NOT_LEN, "dry run");
+	else if (error == ENOSPC) /* a write of ours needs no room */
+		snprintf(ret, ENGINE_WHY_NOT_LEN, "the journal of start values has no room for it");
 	else if (error)
 		snprintf(ret, ENGINE_WHY_NOT_LEN, "refused: %s (%s)", name ? name : "?", strerror(error));
 }
@@ -127,7 +129,21 @@ static void on_foreign(
 	}
 }
 
-static const struct actuator_ops ops = { .warn = on_warn, .foreign = on_foreign };
+static void on_given_back(const char *path, const char *old, const char *now, void *userdata)
+{
+	struct loop_want w = { .reason = REASON_GIVEN_BACK };
+	const char *file = strrchr(path, '/');
+	char group[PATH_MAX];
+
+	snprintf(group, sizeof(group), "%.*s", (int)(file - path), path);
+	snprintf(w.path, sizeof(w.path), "%s", file + 1);
+	snprintf(w.value, sizeof(w.value), "%s", now);
+	engine_record(userdata, &w, group, old, ACTUATOR_WRITTEN);
+}
+
+static const struct actuator_ops ops = {
+	.warn = on_warn, .foreign = on_foreign, .given_back = on_given_back
+};
 
 void engine_own_probe(struct engine *e)
 {
@@ -171,19 +187,25 @@ void engine_own_free(struct engine *e)
 	e->group_actuator = NULL;
 }
 
-void engine_own_look(struct engine *e, struct loop_group *g)
+int engine_own_look(struct engine *e, struct loop_group *g)
 {
+	const struct node *n = g->owner;
 	struct own_values now, base;
+	int r;
 
-	if (!e->group_actuator ||
-		group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
-		return;
-	loop_group_own(e->loop, g, &base, &now);
+	/* A slice that speaks for groups without memory files has not been named for this. */
+	if (!e->group_actuator || (e->tree && tree_is_slice(n) && !tree_names(e->tree, n)))
+		return 0;
+	r = group_actuator_look(e->group_actuator, g->path, g->id, &now, &base);
+	if (r == 0)
+		loop_group_own(e->loop, g, &base, &now);
+	return r == -ENOENT || r == -ESTALE || !e->config->per_group ? 0 : r;
 }
 
 void engine_own_read(struct engine *e, const struct node *n, struct own *ret)
 {
 	struct own_values now, base;
+	struct own wish;
 
 	*ret = (struct own){ 0 };
 	if (!e->group_actuator || !e->config->per_group || (n->group && !n->group->own.present) ||
@@ -194,8 +216,15 @@ void engine_own_read(struct engine *e, const struct node *n, struct own *ret)
 	ret->present = true;
 	if (!n->group)
 		return;
-	ret->want = n->group->own.want;
-	memcpy(ret->reason, n->group->own.reason, sizeof(ret->reason));
+	wish = n->group->own;
+	/* Nothing is decided under a hold: what would be wanted now? */
+	if (engine_held(e))
+		loop_own_wish(e->loop, n->group, &wish);
+	ret->want = wish.want;
+	memcpy(ret->reason, wish.reason, sizeof(ret->reason));
+	for (unsigned f = 0; engine_held(e) && f < OWN_FILES; f++)
+		if (strcmp(now.value[f], wish.want.value[f]) != 0)
+			ret->reason[f] = REASON_HELD;
 }
 
 /* Taken over just now, or left to somebody for good: what stands in the file is wanted. */
@@ -231,7 +260,7 @@ static bool apply_group(struct engine *e, struct loop_group *g)
 		}
 		/* What was refused counts as standing until the actuator would try it again. */
 		memcpy(g->own.stands.value[f], w.value, sizeof(w.value));
-		any |= engine_record(e, &w, was, r);
+		any |= engine_record(e, &w, NULL, was, r);
 	}
 	return any;
 }
@@ -283,8 +312,9 @@ void engine_own_reconfigure(struct engine *e)
 	tell_failures(e);
 }
 
+/* @error: -errno of reading the group's files. */
 static void verify_file(struct engine *e, const struct loop_group *g, enum own_file f, const char *now,
-	json_t *differences)
+	int error, json_t *differences)
 {
 	const char *wanted = engine_held(e) ? g->own.stands.value[f] : g->own.want.value[f];
 	char path[PATH_MAX + 32], why[ENGINE_WHY_NOT_LEN];
@@ -292,7 +322,9 @@ static void verify_file(struct engine *e, const struct loop_group *g, enum own_f
 	if (!*wanted || !strcmp(wanted, now))
 		return;
 	engine_own_why_not(e, g->id, f, wanted, why);
-	if (!*now)
+	if (error)
+		snprintf(why, sizeof(why), "the group's files cannot be read: %s", strerror(-error));
+	else if (!*now)
 		snprintf(why, sizeof(why), "the file is missing, or its text is not understood");
 	snprintf(path, sizeof(path), "%s/%s", g->path, own_file_name[f]);
 	json_array_append_new(differences, json_pack("{s:o, s:s, s:s?, s:s}", "path", json_from_bytes(path),
@@ -302,42 +334,18 @@ static void verify_file(struct engine *e, const struct loop_group *g, enum own_f
 
 void engine_own_verify(struct engine *e, json_t *differences)
 {
-	struct own_values now, base;
-
 	for (size_t i = 0; e->group_actuator && i < e->loop->n_groups; i++) {
 		const struct loop_group *g = e->loop->groups[i];
+		struct own_values now = { 0 }, base;
+		int r;
 
-		if (!g->own.present ||
-			group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
+		if (!g->own.present)
+			continue;
+		r = group_actuator_look(e->group_actuator, g->path, g->id, &now, &base);
+		if (r == -ESTALE || r == -ENOENT)
 			continue;
 		for (unsigned f = 0; f < OWN_FILES; f++)
-			verify_file(e, g, f, now.value[f], differences);
-	}
-}
-
-/* What an earlier run left in groups that are not steered now, and what could not be put
- * back when a group was let go. */
-static void give_back_unclaimed(struct engine *e)
-{
-	const char *path;
-	uint64_t id;
-	unsigned n = 0;
-
-	if (engine_held(e))
-		return;
-	while (group_actuator_written(e->group_actuator, n, &path, &id))
-		n++;
-	while (n-- > 0) {
-		const struct node *node;
-		char copy[PATH_MAX];
-
-		if (!group_actuator_written(e->group_actuator, n, &path, &id))
-			continue;
-		node = tree_by_path(e->tree, path);
-		if (node && node->id == id && e->config->per_group && engine_steers(e, node) && node->group)
-			continue;
-		snprintf(copy, sizeof(copy), "%s", path);
-		group_actuator_give_back(e->group_actuator, copy, id);
+			verify_file(e, g, f, now.value[f], r, differences);
 	}
 }
 
@@ -350,16 +358,16 @@ const char *engine_own_conflict(const struct engine *e, unsigned i)
  * could not be written is wanted again, if it may be tried. */
 static void audit_group(struct engine *e, struct loop_group *g)
 {
-	struct own_values now, base;
+	struct own_values now;
 
-	if (!g->own.present)
+	if (!g->own.present || !g->controlled ||
+		group_actuator_audit_group(e->group_actuator, g->path, g->id, &g->own.base, &now) < 0)
 		return;
-	if (group_actuator_look(e->group_actuator, g->path, g->id, &now, &base) < 0)
-		return;
-	group_actuator_check(e->group_actuator, g->path, g->id, &g->own.base, &now);
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		char *stands = g->own.stands.value[f];
 
+		if (!strcmp(now.value[f], g->own.want.value[f]))
+			group_actuator_settled(e->group_actuator, g->id, f);
 		if (strcmp(stands, now.value[f]) != 0 &&
 			group_actuator_may_retry(e->group_actuator, g->path, g->id, f, stands))
 			memcpy(stands, now.value[f], OWN_VALUE_LEN);
@@ -371,10 +379,10 @@ void engine_own_audit(struct engine *e)
 	if (!e->group_actuator)
 		return;
 	engine_own_probe(e);
-	group_actuator_audit(e->group_actuator);
+	group_actuator_audit_begin(e->group_actuator);
 	for (size_t i = 0; i < e->loop->n_groups; i++)
 		audit_group(e, e->loop->groups[i]);
-	if (!e->looks_pending && e->tree)
-		give_back_unclaimed(e);
+	/* Groups that were not looked at yet may be steered. */
+	group_actuator_audit_rest(e->group_actuator, !e->looks_pending && e->tree && !engine_held(e));
 	tell_failures(e);
 }

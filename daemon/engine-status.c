@@ -184,6 +184,8 @@ enum reason engine_group_reason(const struct node *n, const struct config_policy
 		return REASON_NOT_CONTROLLED;
 	if (!n->group)
 		return REASON_START_VALUES;
+	if (o->present && o->reason[OWN_MAX_SIZE] == REASON_HELD)
+		return REASON_HELD;
 	/* A gate that stands open says more than a size at its start value. */
 	return gate_stands_open(n, o) ? n->group->ctl.gate.reason : n->group->wish.reason;
 }

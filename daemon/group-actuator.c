@@ -111,7 +111,7 @@ static void warn_failed(struct group_actuator *a, const char *path, enum own_fil
 			"next reload",
 			path, own_file_name[k], value);
 	else
-		warn(a, "%s/%s: cannot write \"%s\": %s: tried again at the next audit", path,
+		warn(a, "%s/%s: cannot be set to \"%s\": %s: tried again at the next audit", path,
 			own_file_name[k], value, strerror(-error));
 }
 
@@ -284,6 +284,11 @@ const struct group_failures *group_actuator_failures(const struct group_actuator
 	return &a->failures;
 }
 
+void group_actuator_settled(struct group_actuator *a, uint64_t id, enum own_file k)
+{
+	group_failures_settled(&a->failures, id, k);
+}
+
 static int access_of(const struct target *t)
 {
 	return faccessat(t->fd, own_file_name[t->k], W_OK, 0) < 0 ? -errno : 0;
@@ -382,7 +387,7 @@ static enum actuator_result write_journaled(struct group_actuator *a, const stru
 		warn_journal(a, done);
 	if (r < 0)
 		return failed(a, t, value, r);
-	group_failures_written(&a->failures, t->id, t->k);
+	group_failures_settled(&a->failures, t->id, t->k);
 	a->told = 0;
 	a->counts.writes++;
 	return ACTUATOR_WRITTEN;
@@ -458,8 +463,10 @@ static enum actuator_result apply_to_file(
 		tell_foreign(a, t, expected, current, true);
 		return ACTUATOR_FOREIGN;
 	}
-	if (!strcmp(current, value))
+	if (!strcmp(current, value)) {
+		group_failures_settled(&a->failures, t->id, t->k);
 		return ACTUATOR_SAME;
+	}
 	e = find_entry(a, t->path, t->id);
 	return e && e->files[t->k].yielded ? ACTUATOR_FOREIGN : write_value(a, t, current, value);
 }
@@ -491,108 +498,88 @@ enum actuator_result group_actuator_apply(struct group_actuator *a, const char *
 
 /* ---- the audit ---------------------------------------------------------- */
 
-static void audit_file(struct group_actuator *a, const struct target *t)
+/* @expected stood there, and nothing of ours, when it was looked at last; NULL = not known. */
+static int audit_file(struct group_actuator *a, const struct target *t, const char *expected, char *now)
 {
-	char current[OWN_VALUE_LEN], ours[OWN_VALUE_LEN];
 	struct group_entry *e;
+	char ours[OWN_VALUE_LEN];
+	int r = read_value(a, t, now);
 
-	if (read_value(a, t, current) < 0)
-		return;
-	e = settle(a, t, current);
-	if (!e || !e->files[t->k].written[0] || !strcmp(current, e->files[t->k].written))
-		return;
-	snprintf(ours, sizeof(ours), "%s", e->files[t->k].written);
-	if (take_foreign(a, t, e, current, ours))
-		write_value(a, t, current, ours);
-}
-
-/* The common case costs one small read per file: what we wrote stands. Whether in
- * the same group does not matter, nothing is written then. */
-static bool is_as_we_left_it(struct group_actuator *a, const struct group_entry *e)
-{
-	char path[GROUP_FILE_PATH_MAX], value[OWN_VALUE_LEN];
-	bool any = false;
-
-	for (unsigned k = 0; k < OWN_FILES; k++) {
-		const struct group_file *f = &e->files[k];
-
-		if (!f->written[0])
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", e->path, own_file_name[k]);
-		if (!f->noted || group_read(a->cg_fd, path, k, value) < 0 ||
-			strcmp(value, f->written))
-			return false;
-		any = true;
+	if (r < 0)
+		return r;
+	e = settle(a, t, now);
+	if (!e || !group_file_is_changed(&e->files[t->k])) {
+		if (expected && *expected && strcmp(now, expected) != 0)
+			tell_foreign(a, t, expected, now, true);
+		return 0;
 	}
-	return any;
+	if (!e->files[t->k].written[0] || !strcmp(now, e->files[t->k].written))
+		return 0;
+	snprintf(ours, sizeof(ours), "%s", e->files[t->k].written);
+	if (take_foreign(a, t, e, now, ours) && write_value(a, t, now, ours) == ACTUATOR_WRITTEN)
+		snprintf(now, OWN_VALUE_LEN, "%s", ours);
+	return 0;
 }
 
-/* @e may be freed. */
-static void audit_group(struct group_actuator *a, struct group_entry *e)
+int group_actuator_audit_group(struct group_actuator *a, const char *path, uint64_t id,
+	const struct own_values *expected, struct own_values *ret_now)
 {
-	const uint64_t id = e->id;
-	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
+	_cleanup_close_ int fd = open_group(a, path, id);
+	struct group_entry *e;
+	int error = fd < 0 ? fd : 0;
 
-	snprintf(path, sizeof(path), "%s", e->path);
-	fd = open_group(a, path, id);
+	*ret_now = (struct own_values){0};
 	for (unsigned k = 0; fd >= 0 && k < OWN_FILES; k++) {
 		const struct target t = {path, id, k, fd};
+		int r = audit_file(a, &t, expected ? expected->value[k] : NULL, ret_now->value[k]);
 
-		e = groups_find(a->table, id);
-		if (e && e->files[k].written[0])
-			audit_file(a, &t);
+		if (r != -ENOENT && r != -ENODEV && r != -EINVAL && !error)
+			error = r;
 	}
-	e = groups_find(a->table, id);
-	if (e)
+	e = find_entry(a, path, id);
+	if (e) {
+		e->audited = true;
 		groups_drop_idle(a->table, e);
-}
-
-bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
-	const struct own_values *expected, const struct own_values *now)
-{
-	const struct group_entry *e = find_entry(a, path, id);
-	bool any = false;
-
-	for (unsigned k = 0; k < OWN_FILES; k++) {
-		const struct target t = {path, id, k, -1};
-
-		if (!*expected->value[k] || !*now->value[k] || (e && group_file_is_changed(&e->files[k])) ||
-			!strcmp(now->value[k], expected->value[k]))
-			continue;
-		tell_foreign(a, &t, expected->value[k], now->value[k], true);
-		any = true;
 	}
-	return any;
+	return error;
 }
 
-void group_actuator_audit(struct group_actuator *a)
+void group_actuator_audit_begin(struct group_actuator *a)
 {
 	group_failures_retry(&a->failures);
-	/* downwards: entries may go on the way */
-	for (unsigned i = a->table->n; i-- > 0;)
-		if (i < a->table->n && !is_as_we_left_it(a, a->table->entries[i]))
-			audit_group(a, a->table->entries[i]);
-	flush(a);
+	for (unsigned i = 0; i < a->table->n; i++)
+		a->table->entries[i]->audited = false;
 }
 
 /* ---- putting back ------------------------------------------------------- */
 
+static void tell_given_back(struct group_actuator *a, const struct target *t, const char *old, const char *now)
+{
+	char path[GROUP_FILE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", t->path, own_file_name[t->k]);
+	if (a->ops.given_back)
+		a->ops.given_back(path, old, now, a->userdata);
+}
+
 static int give_back_file(struct group_actuator *a, const struct target *t)
 {
 	const struct group_entry *e = find_entry(a, t->path, t->id);
-	char baseline[OWN_VALUE_LEN];
+	char baseline[OWN_VALUE_LEN], written[OWN_VALUE_LEN];
 
 	if (!e || !e->files[t->k].written[0])
 		return 0;
 	snprintf(baseline, sizeof(baseline), "%s", e->files[t->k].baseline);
+	snprintf(written, sizeof(written), "%s", e->files[t->k].written);
 	switch (apply_to_file(a, t, baseline, NULL)) {
 	case ACTUATOR_READONLY:
 		return -EACCES;
 	case ACTUATOR_REFUSED:
 		return -EIO;
-	case ACTUATOR_SAME:
 	case ACTUATOR_WRITTEN:
+		tell_given_back(a, t, written, baseline);
+		return 0;
+	case ACTUATOR_SAME:
 	case ACTUATOR_DRY:
 	case ACTUATOR_FOREIGN:
 	case ACTUATOR_GONE:
@@ -627,19 +614,23 @@ int group_actuator_give_back(struct group_actuator *a, const char *path, uint64_
 	return error;
 }
 
-bool group_actuator_written(
-	const struct group_actuator *a, unsigned i, const char **ret_path, uint64_t *ret_id)
+void group_actuator_audit_rest(struct group_actuator *a, bool give_back)
 {
-	for (unsigned n = 0; n < a->table->n; n++) {
-		const struct group_entry *e = a->table->entries[n];
+	/* downwards: entries may go on the way */
+	for (unsigned i = a->table->n; i-- > 0;) {
+		struct group_entry *e = i < a->table->n ? a->table->entries[i] : NULL;
+		struct own_values now;
+		char path[PATH_MAX];
 
-		if (!group_entry_is_changed(e) || i-- > 0)
+		if (!e || e->audited)
 			continue;
-		*ret_path = e->path;
-		*ret_id = e->id;
-		return true;
+		snprintf(path, sizeof(path), "%s", e->path);
+		if (give_back)
+			group_actuator_give_back(a, path, e->id);
+		else
+			group_actuator_audit_group(a, path, e->id, NULL, &now);
 	}
-	return false;
+	flush(a);
 }
 
 /* ---- conflicts ---------------------------------------------------------- */

@@ -47,15 +47,18 @@ int group_actuator_look(struct group_actuator *a, const char *path, uint64_t id,
 enum actuator_result group_actuator_apply(struct group_actuator *a, const char *path, uint64_t id,
 	enum own_file k, const char *value, const char *expected);
 
-/* For the audit: has somebody changed a value of ours? Handles each as apply
- * would. Groups that are gone are forgotten. What could not be written for a reason
- * that may pass may be tried again from here on. */
-void group_actuator_audit(struct group_actuator *a);
-/* For the audit, after a look that found @now: somebody's value, another one than @expected,
- * in a file of the group that mthpd has not written. Told, and the baseline; true if there
- * was any. Reads nothing. */
-bool group_actuator_check(struct group_actuator *a, const char *path, uint64_t id,
-	const struct own_values *expected, const struct own_values *now);
+/* An audit: has somebody changed a value of ours? Handles each as apply would. It begins,
+ * which lets what could not be written for a reason that may pass be tried again; looks at
+ * each group that is steered; and at the rest that values of ours are in, which an earlier
+ * run wrote or which could not be given back: that is done now, if @give_back. Groups that
+ * are gone are forgotten. */
+void group_actuator_audit_begin(struct group_actuator *a);
+/* *ret_now: what stands after it. @expected: what stood in the files that mthpd has not
+ * written; another value there is told, and the baseline. NULL = not known. Returns 0, also
+ * where a file is missing or not understood, or as group_actuator_look(). */
+int group_actuator_audit_group(struct group_actuator *a, const char *path, uint64_t id,
+	const struct own_values *expected, struct own_values *ret_now);
+void group_actuator_audit_rest(struct group_actuator *a, bool give_back);
 
 /* Why @value does not stand in that file: -errno of the last try, 0 = none is known. */
 int group_actuator_why(
@@ -74,6 +77,8 @@ int group_actuator_denied(struct group_actuator *a, const char *path, uint64_t i
 /* What could not be written, as long as it counts; lives until the next call that
  * changes something. */
 const struct group_failures *group_actuator_failures(const struct group_actuator *a);
+/* What is wanted was seen to stand, whoever wrote it: what failed before does not matter. */
+void group_actuator_settled(struct group_actuator *a, uint64_t id, enum own_file k);
 
 /* The group is gone. */
 void group_actuator_forget(struct group_actuator *a, uint64_t id);
@@ -82,11 +87,6 @@ void group_actuator_forget(struct group_actuator *a, uint64_t id);
  * (it is no longer controlled). 0 also when the group is gone, or somebody else's
  * value was left; otherwise the first -errno. */
 int group_actuator_give_back(struct group_actuator *a, const char *path, uint64_t id);
-
-/* The @i-th group that holds a value of ours, from an earlier run too; false
- * past the last. *ret_path lives until the next call that changes something. */
-bool group_actuator_written(
-	const struct group_actuator *a, unsigned i, const char **ret_path, uint64_t *ret_id);
 
 /* The @i-th file that is left to somebody else, "<group>/memory.thp.x", NULL past
  * the last; lives until the next call. Each has been warned about once. */

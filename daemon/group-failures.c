@@ -195,7 +195,7 @@ int group_failures_forbids(
 
 /* ---- forgetting ---------------------------------------------------------- */
 
-void group_failures_written(struct group_failures *f, uint64_t id, enum own_file k)
+void group_failures_settled(struct group_failures *f, uint64_t id, enum own_file k)
 {
 	for (unsigned i = f->n; i-- > 0;)
 		if (f->list[i].id == id && f->list[i].k == k && f->list[i].error != -EINVAL)

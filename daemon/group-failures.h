@@ -62,8 +62,8 @@ int group_failures_forbids(
 unsigned group_failures_refusing(
 	const struct group_failures *f, enum own_file k, const char *value);
 
-/* Something was written to file @k of the group: only its EINVAL stand. */
-void group_failures_written(struct group_failures *f, uint64_t id, enum own_file k);
+/* File @k of the group was written, or holds what is wanted: only its EINVAL stand. */
+void group_failures_settled(struct group_failures *f, uint64_t id, enum own_file k);
 /* An audit: what waits may be tried again. */
 void group_failures_retry(struct group_failures *f);
 /* The group is gone. */

@@ -48,6 +48,18 @@ static bool names_inner(const char *pattern)
 	return last[strspn(last, "*?")] != '\0';
 }
 
+bool tree_names(const struct tree *t, const struct node *n)
+{
+	const char *pattern = NULL;
+
+	return config_policy_for(t->config, n->path, &pattern) && names_inner(pattern);
+}
+
+bool tree_is_slice(const struct node *n)
+{
+	return is_slice(n->name);
+}
+
 static bool has_memory_file(const struct tree *t, const char *path)
 {
 	char file[4096 + 32];
@@ -75,15 +87,13 @@ static bool memory_below(const struct node *n)
 
 static enum node_kind kind_of(const struct tree *t, const struct node *n)
 {
-	const char *pattern = NULL;
-
 	if (!n->parent)
 		return NODE_INNER;
 	if (!n->has_memory)
 		return NODE_NO_MEMORY;
 	if (below_unit(n))
 		return NODE_PART;
-	if (config_policy_for(t->config, n->path, &pattern) && names_inner(pattern))
+	if (tree_names(t, n))
 		return NODE_UNIT;
 	/* A slice speaks only for groups below it that have no memory files. */
 	if (is_slice(n->name))

@@ -49,6 +49,7 @@ struct node {
 	uint64_t last_pressure_usec;  /* polling: totals of the last cheap look */
 	uint64_t last_events;
 	bool polled, events_known;
+	bool unread;  /* not steered: its own files could not be read */
 	bool hurried; /* looked at before the next tick */
 	bool wants_look; /* it was not looked at since it is there, or since the last reload */
 	const char *unclear; /* as in the last sample that could tell; NULL = none */
@@ -75,6 +76,10 @@ struct node *tree_root(struct tree *t);
 size_t tree_count(const struct tree *t);
 struct node *tree_by_token(struct tree *t, uint64_t token);
 struct node *tree_by_path(struct tree *t, const char *path);
+
+/* Does a policy name this very group, rather than all that are below one? */
+bool tree_names(const struct tree *t, const struct node *n);
+bool tree_is_slice(const struct node *n);
 
 /* Brings the part below @n up to date with the directories (added, removed,
  * re-created under the same name with another inode). */

@@ -407,14 +407,24 @@ static bool decide_switches(struct loop *l)
 	return false;
 }
 
-/* One group's own files; true when some value has to be written. */
-static bool decide_own(const struct loop *l, struct loop_group *g)
+void loop_own_wish(const struct loop *l, const struct loop_group *g, struct own *ret)
 {
 	struct own_limits limits = own_limits_of(g->policy, &l->plan);
 
+	*ret = g->own;
+	if (g->own.present && g->controlled)
+		own_decide(ret, &l->plan, &g->wish, &limits);
+}
+
+/* One group's own files; true when some value has to be written. */
+static bool decide_own(const struct loop *l, struct loop_group *g)
+{
+	struct own wish;
+
 	if (!g->own.present || !g->controlled || g->gone || !rate_may_change(&g->rate, l->now_usec))
 		return false;
-	own_decide(&g->own, &l->plan, &g->wish, &limits);
+	loop_own_wish(l, g, &wish);
+	g->own = wish;
 	if (!rate_may_step_up(&g->rate, l->now_usec))
 		own_hold_back(&g->own);
 	return own_differs(&g->own);

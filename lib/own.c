@@ -85,9 +85,12 @@ static void decide_ptes(struct own *o, const struct plan *p, const struct ctl_wi
 	enum reason r = w->ptes == CTL_PTES_FULL     ? REASON_NEAR_FULL :
 			w->ptes == CTL_PTES_RECENT ? REASON_RECENT_PRESSURE : REASON_START_VALUES;
 
+	uint64_t base = number_of(OWN_MAX_PTES_NONE, o->base.value[OWN_MAX_PTES_NONE]);
+
 	if (w->reason == REASON_KHUGEPAGED_BLOAT && !v)
 		r = REASON_KHUGEPAGED_BLOAT;
-	if (value_known(ptes_max) && ptes_max < v) {
+	/* A start value that meets the policy's bound stays, whatever the kernel makes of it. */
+	if (value_known(ptes_max) && ptes_max < value_min(v, base)) {
 		v = p->ptes_two_values ? 0 : ptes_max;
 		r = REASON_POLICY_LIMIT;
 	}
@@ -118,24 +121,28 @@ struct own_limits own_limits_of(const struct config_policy *policy, const struct
 	return l;
 }
 
-static uint64_t max_size_kb(const struct plan *p, const struct ctl_wish *w, const struct own_limits *l)
+/* The wish may be older than the policy: whether that sets the size is seen here. */
+static void decide_size(struct own *o, const struct plan *p, const struct ctl_wish *w, const struct own_limits *l)
 {
 	uint64_t kb = w->rung == plan_top(p) ? VALUE_MAX : w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
 	bool bounded = l->max_kb < p->rung_max_kb[plan_top(p)];
+	enum reason r = w->reason == REASON_POLICY_LIMIT && kb == VALUE_MAX ? REASON_START_VALUES : w->reason;
 
-	if (bounded && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP)
+	if (bounded && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP) {
+		r = w->rung > plan_rung_for(p, l->max_kb) ? REASON_POLICY_LIMIT : r;
 		kb = l->max_kb;
-	if (value_known(l->min_kb) && kb < l->min_kb)
+	}
+	if (value_known(l->min_kb) && kb < l->min_kb) {
+		r = REASON_POLICY_LIMIT;
 		kb = l->min_kb;
-	return kb;
+	}
+	want_below(o, OWN_MAX_SIZE, value_known(kb) ? kb * 1024 : VALUE_MAX, r);
 }
 
 void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,
 	const struct own_limits *limits)
 {
-	uint64_t kb = max_size_kb(p, w, limits);
-
-	want_below(o, OWN_MAX_SIZE, value_known(kb) ? kb * 1024 : VALUE_MAX, w->reason);
+	decide_size(o, p, w, limits);
 	decide_ptes(o, p, w, limits->ptes_max);
 	if (w->gate_open && !strcmp(o->base.value[OWN_MARGIN], unbounded[OWN_MARGIN]))
 		want(o, OWN_MARGIN, "0", w->gate_reason);

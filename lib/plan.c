@@ -345,12 +345,17 @@ bool plan_can_drop(const struct plan *p)
 
 uint64_t plan_largest_on_kb(const struct plan *p, unsigned rung, bool raised)
 {
+	return plan_largest_below_kb(p, rung, raised, VALUE_MAX);
+}
+
+uint64_t plan_largest_below_kb(const struct plan *p, unsigned rung, bool raised, uint64_t max_kb)
+{
 	uint64_t kb = 0;
 
 	for (unsigned i = 0; i < p->n_sizes; i++) {
 		const struct plan_size *s = &p->sizes[i];
 
-		if (s->managed && plan_strength(p, s, plan_rung_level(p, s, rung, raised)) > THP_NEVER)
+		if (s->managed && s->size_kb <= max_kb && plan_strength(p, s, plan_rung_level(p, s, rung, raised)) > THP_NEVER)
 			kb = s->size_kb;
 	}
 	return kb;

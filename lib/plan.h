@@ -92,5 +92,7 @@ bool plan_can_raise(const struct plan *p);
 bool plan_can_drop(const struct plan *p);
 /* The largest size that the top rung leaves on, in KiB, 0 when none is. */
 uint64_t plan_largest_on_kb(const struct plan *p, unsigned rung, bool raised);
+/* The same of the sizes up to @max_kb. */
+uint64_t plan_largest_below_kb(const struct plan *p, unsigned rung, bool raised, uint64_t max_kb);
 
 #endif

@@ -18,7 +18,7 @@ static const struct {
 	[REASON_EXONERATED] = { "exonerated",
 		"taking large folios away did not lower the cost of the work: they are given back" },
 	[REASON_OOM_KILL] = { "oom-kill",
-		"a task of the group was killed for lack of memory: large folios stay off for a while" },
+		"a task of the group was killed for lack of memory: its folios stay smaller for a while" },
 	[REASON_OVERSIZED_FOLIO] = { "oversized-folio",
 		"one folio of this size would not fit into the room that is left" },
 	[REASON_RECOVER_WAIT] = { "recover-wait",
@@ -42,7 +42,7 @@ static const struct {
 	[REASON_KHUGEPAGED_BLOAT] = { "khugepaged-bloat",
 		"khugepaged fills holes with zeroed memory while the group loses its room: "
 		"max_ptes_none is lowered" },
-	[REASON_POLICY_LIMIT] = { "policy-limit", "the policy's MinSize or MaxSize sets this" },
+	[REASON_POLICY_LIMIT] = { "policy-limit", "the policy's MinSize, MaxSize or MaxPtesNone sets this" },
 	[REASON_CLAMPED] = { "clamped", "another group or the ceiling holds the size down" },
 	[REASON_OUTVOTED] = { "outvoted",
 		"the harm to groups that are hurt outweighs the benefit to the others" },
@@ -88,6 +88,8 @@ static const struct {
 		"the group has less anonymous memory than SmallGroup=: small pages only" },
 	[REASON_FRESH_START] = { "fresh-start",
 		"most of the memory that was under pressure is gone: the old verdict goes with it" },
+	[REASON_GIVEN_BACK] = { "given-back",
+		"mthpd does not steer the group's own files any more: what stood there before is back" },
 	[REASON_RATE_LIMITED] = { "rate-limited", "MaxChangesPerHour is used up: steps up wait" },
 };
 

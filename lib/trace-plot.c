@@ -265,11 +265,11 @@ static int take_decision(struct reading *r, const json_t *j)
 
 	if (e < 0)
 		return e;
-	if (d.now_usec < r->p->start_usec || strlen(d.new_value) >= CHOICE_LEN)
-		return trace_fault(r->why, "decision: now_usec or new is out of range");
 	k = find_knob(r->p, d.knob);
 	if (!k)
 		return 0;
+	if (d.now_usec < r->p->start_usec || strlen(d.new_value) >= CHOICE_LEN)
+		return trace_fault(r->why, "decision: now_usec or new is out of range");
 	c.now_usec = d.now_usec;
 	c.realtime_usec = r->p->realtime_usec + (c.now_usec - r->p->start_usec);
 	snprintf(c.new_value, sizeof(c.new_value), "%s", d.new_value);

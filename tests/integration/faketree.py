@@ -196,7 +196,7 @@ class Group:
         self.cpu = {"usage_usec": 0, "user_usec": 0, "system_usec": 0}
         self.swap = 0
         self.pressure_file = self.save_events_local = True
-        self.saved = {}
+        self.saved, self.gone = {}, False
         os.makedirs(tree.path("%s/%s" % (CG, path)), exist_ok=True)
         self.write("cgroup.procs", "")
         for name, value in GROUP_KNOBS.items() if thp else ():
@@ -243,7 +243,8 @@ class Group:
 
     def step(self, *args, **how):
         with self.tree.lock:
-            self.move(*args, **how)
+            if not self.gone:  # a drive may not know yet
+                self.move(*args, **how)
 
     def move(self, some_usec=0, full_usec=0, current=None, swap=0, events=None, cpu=None, thp_events=None,
              **stat):
@@ -283,5 +284,7 @@ class Group:
 
     def remove(self):
         directory = self.tree.path("%s/%s" % (CG, self.path))
-        self.tree.keep_number(directory)
-        shutil.rmtree(directory, ignore_errors=True)
+        with self.tree.lock:
+            self.gone = True
+            self.tree.keep_number(directory)
+            shutil.rmtree(directory, ignore_errors=True)

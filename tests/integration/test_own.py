@@ -366,3 +366,83 @@ def test_hold(t):
     p.start_values()
     p.daemon.ticks(5)
     p.start_values()
+
+
+def given_back(p, group, file):
+    return [(d["old"], d["new"]) for d in p.daemon.history()
+            if (d["cgroup"], d["knob"], d["reason"]) == (group, "memory.thp." + file, "given-back")]
+
+
+@seconds(5)
+def test_given_back_is_told(t):
+    """What is put back because a group is not steered any more is a line of the log and of the history, once."""
+    small = "[Policy \"s\"]\nMatch=scattered.service\nMaxSize=16K\n"
+    for config in ("[Limits]\nPerGroup=no\n", "[Policy \"all\"]\nMatch=*.service\nControlled=no\n"):
+        p = Pair(t, small)
+        wait(lambda: p.scattered.knob("max_size") == "16384", "the policy's size")
+        equal([d["reason"] for d in p.daemon.history() if d["cgroup"] == "scattered.service"], ["policy-limit"], "reasons")
+        p.daemon.reload(config)
+        wait(lambda: p.scattered.knob("max_size") == "max", "the start value")
+        wait(lambda: given_back(p, "scattered.service", "max_size") == [("16384", "max")], "the history")
+        p.daemon.ticks(15)
+        equal(len(p.daemon.lines("memory.thp.max_size: 16384 -> max, given-back, scattered.service")), 1, "lines of the log")
+        p.daemon.stop()
+        p.rest()
+
+
+@seconds(5)
+def test_policy_goes(t):
+    """A policy that is taken away: its bound goes, and the reason is not its own."""
+    p = Pair(t, "[Policy \"s\"]\nMatch=scattered.service\nMaxSize=16K\n")
+    wait(lambda: p.scattered.knob("max_size") == "16384", "the policy's size")
+    p.daemon.reload("")
+    wait(lambda: p.scattered.knob("max_size") == "max", "the start value")
+    last = [d for d in p.daemon.history() if d["cgroup"] == "scattered.service"][0]
+    equal((last["old"], last["new"], last["reason"]), ("16384", "max", "start-values"), "the decision")
+
+
+@seconds(5)
+def test_hold_of_a_run_before(t):
+    """After a restart under a hold what stands is the hold's doing, and told so; so are start values put back under it."""
+    p = Pair(t, "[Policy \"s\"]\nMatch=scattered.service\nMaxSize=16K\n")
+    wait(lambda: p.scattered.knob("max_size") == "16384", "the policy's size")
+    equal(p.daemon.ctl("hold").returncode, 0, "hold")
+    p.daemon.kill()
+    p.daemon.configure("")
+    p.daemon.start()
+    wait(lambda: p.daemon.group("scattered.service")["own"], "it is looked at")
+    own = p.daemon.group("scattered.service")["own"]["max_size"]
+    equal((own["actual"], own["wanted"], own["reason"]), ("16384", "max", "held"), "after the restart")
+    equal(p.daemon.ctl("restore").returncode, 0, "restore")
+    g = p.daemon.group("scattered.service")
+    equal((g["own"]["max_size"]["actual"], g["own"]["max_size"]["reason"]), ("max", "start-values"), "restored")
+
+
+@seconds(5)
+def test_restored_under_a_policy(t):
+    """Start values that were put back against a policy stand because of the hold."""
+    p = Pair(t, "[Policy \"s\"]\nMatch=scattered.service\nMaxSize=16K\n")
+    wait(lambda: p.scattered.knob("max_size") == "16384", "the policy's size")
+    equal(p.daemon.ctl("restore").returncode, 0, "restore")
+    g = p.daemon.group("scattered.service")
+    own = g["own"]["max_size"]
+    equal((own["actual"], own["wanted"], own["reason"], g["reason"]), ("max", "16384", "held", "held"), "restored")
+    text = p.daemon.explain("scattered.service")
+    check("max_size is max, where 16384 is wanted: a hold freezes all switches." in text, "explain: %s", text)
+
+
+@seconds(5)
+def test_slice_without_a_policy(t):
+    """A slice that speaks for groups without memory files is steered by the switches of all; with a policy by its own."""
+    for config, own in (("", False), ("[Policy \"u\"]\nMatch=user.slice\n", True)):
+        tree = t.tree(modes={64: "always"}, memcg_thp=True)
+        g = tree.group("user.slice", limit=64 * MIB, current=64 * MIB - 4096)
+        os.makedirs(tree.path(CG + "/user.slice/plain.service"))
+        t.drive(g.hot)
+        d = t.daemon(tree, config)
+        wait(lambda: (d.group("user.slice") or {}).get("some"), "it is looked at")
+        g.step(events={"oom_kill": 1})
+        wait(lambda: (g.knob("max_size") == "4096") == own and (tree.size(64) == "never") == (not own),
+             "the one or the other")
+        equal(d.group("user.slice")["own"] is not None, own, "own files in the status")
+        d.stop()

@@ -56,7 +56,7 @@ def test_error_that_passes(t):
     tries = p.tries()
     p.daemon.ticks(25)
     check(1 <= p.tries() - tries <= 6, "%d tries in about two audits", p.tries() - tries)
-    equal(len(p.daemon.lines("cannot write")), 1, "lines of the log")
+    equal(len(p.daemon.lines("cannot be set to")), 1, "lines of the log")
     p.told("EIO")
     p.fails()
     wait(lambda: p.scattered.knob("max_size") == "4096", "written at a later audit")
@@ -221,7 +221,7 @@ def test_what_could_not_be_put_back(t):
     wait(lambda: p.scattered.knob("max_size") == "4096", "small pages only")
     p.daemon.rules("*/scattered.service/" + MAX_SIZE + " write EIO")
     p.daemon.reload("[Policy \"x\"]\nMatch=scattered.service\nControlled=no\n")
-    check(p.daemon.lines("cannot write"), "the failure is told")
+    check(p.daemon.lines("cannot be set to"), "the failure is told")
     equal(p.scattered.knob("max_size"), "4096", "left behind")
     p.daemon.rules()
     wait(lambda: p.scattered.knob("max_size") == "max", "given back")
@@ -304,3 +304,53 @@ def test_size_that_could_not_be_written(t):
     p.fails()
     wait(lambda: p.scattered.knob("max_size") == "4096", "written at a later audit")
     told(0, ": no large folios.", " none ", 0)
+
+
+@seconds(4)
+def test_somebody_else_sets_it(t):
+    """A value that could not be written and stands by another hand is not told as missing any more."""
+    p = Failing(t, "*/scattered.service/" + MAX_SIZE + " write EIO")
+    p.asked()
+    check(p.degraded("not written"), "degraded: %s", p.daemon.status()["degraded"])
+    p.scattered.set_knob("max_size", "4096")
+    wait(lambda: not p.degraded("not written"), "nothing is missing")
+    equal(p.daemon.ctl("verify").returncode, 0, "verify")
+
+
+@seconds(4)
+def test_unreadable(t):
+    """What cannot be read is not as wanted: verify says so, with the error; explain as well."""
+    p = Failing(t)
+    wait(lambda: p.scattered.knob("max_size") == "4096", "it is written")
+    p.fails("*/scattered.service/memory.thp.* read EIO")
+    verify = p.daemon.ctl("verify")
+    equal(verify.returncode, 1, "verify")
+    check("scattered.service/" + MAX_SIZE in verify.stdout and "cannot be read: Input/output error" in verify.stdout,
+          "verify: %s", verify.stdout)
+    check("Its own files cannot be read." in p.daemon.explain("scattered.service"), "explain")
+    p.fails()
+    equal(p.daemon.ctl("verify").returncode, 0, "verify, readable again")
+
+
+@seconds(4)
+def test_journal_full(t):
+    """Without room for the journal nothing is written, and that is the reason that is told."""
+    p = Failing(t, "*/baseline.json.new write ENOSPC")
+    p.asked()
+    text = p.daemon.explain("scattered.service")
+    check("the journal of start values has no room for it" in text, "explain: %s", text)
+    check("the journal of start values has no room for it" in p.daemon.ctl("verify").stdout, "verify")
+
+
+@seconds(5)
+def test_unreadable_at_the_first_look(t):
+    """A group whose own files cannot be read has no say in the switches of all; the audit looks again."""
+    p = Failing(t, "*/scattered.service/" + MAX_SIZE + " read EIO", config="MaxPtesNone=64\n")
+    wait(lambda: p.degraded("scattered.service: its memory.thp.*", "Input/output error"), "it is told")
+    p.daemon.ticks(12)
+    equal(p.own(), None, "its own files in the status")
+    equal([x for x in p.daemon.history() if x["cgroup"] == "scattered.service"], [], "decisions")
+    p.fails()
+    wait(lambda: p.scattered.knob("max_size") == "4096", "it is steered")
+    wait(lambda: not p.degraded("its memory.thp.*"), "nothing is wrong any more")
+    equal(len(p.daemon.lines("its memory.thp.* cannot be read")), 1, "lines of the log")

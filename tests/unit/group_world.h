@@ -60,6 +60,24 @@ static inline void put(const struct world *w, const char *group, const char *fil
 	tree_write(path, text);
 }
 
+/* Of groups that nobody steers. */
+static inline void audit(const struct world *w)
+{
+	group_actuator_audit_begin(w->a);
+	group_actuator_audit_rest(w->a, false);
+}
+
+/* Does the journal's table say that a value of ours is in the group's files? */
+static inline bool written(const struct world *w, const char *path)
+{
+	const struct group_table *t = baseline_groups(w->baseline);
+
+	for (unsigned i = 0; i < t->n; i++)
+		if (!strcmp(t->entries[i]->path, path) && group_entry_is_changed(t->entries[i]))
+			return true;
+	return false;
+}
+
 static inline const char *text_of(const struct world *w, const char *group, const char *file)
 {
 	char path[PATH_MAX];
@@ -113,6 +131,13 @@ static inline void on_warn(const char *message, void *userdata)
 	note_warning(message, &((struct world *)userdata)->said);
 }
 
+static inline void on_given_back(const char *path, const char *old, const char *now, void *userdata)
+{
+	struct world *w = userdata;
+
+	note_given_back(path, old, now, &w->said);
+}
+
 static inline void on_foreign(
 	const char *path, const char *expected, const char *found, bool adopted, void *userdata)
 {
@@ -125,7 +150,7 @@ static inline void on_foreign(
 
 static inline void start(struct world *w)
 {
-	static const struct actuator_ops ops = {.warn = on_warn, .foreign = on_foreign};
+	static const struct actuator_ops ops = {.warn = on_warn, .foreign = on_foreign, .given_back = on_given_back};
 
 	w->journal_warning = NULL;
 	assert_int_equal(

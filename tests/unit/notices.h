@@ -14,6 +14,7 @@
 struct notices {
 	unsigned warnings, foreign, adopted, n_reports, recovered;
 	char last_warning[PATH_MAX + 512], last_recovered[128], foreign_text[PATH_MAX + 128]; /* "path expected->found" */
+	char given_back[PATH_MAX + 128]; /* the last: "path old->now" */
 	char reports[8192]; /* "outcome path from->to errno\n" per call */
 };
 
@@ -45,6 +46,13 @@ static inline void note_foreign(
 	n->foreign++;
 	n->adopted += adopted;
 	snprintf(n->foreign_text, sizeof(n->foreign_text), "%s %s->%s", path, expected, found);
+}
+
+static inline void note_given_back(const char *path, const char *old, const char *now, void *userdata)
+{
+	struct notices *n = userdata;
+
+	snprintf(n->given_back, sizeof(n->given_back), "%s %s->%s", path, old, now);
 }
 
 static inline void note_report(const char *path, const char *outcome, const char *from,

@@ -7,16 +7,14 @@
 static void test_give_back(void **state)
 {
 	struct world *w = *state;
-	uint64_t web = id_of(w, WEB), db = id_of(w, DB), id;
-	const char *path;
+	uint64_t web = id_of(w, WEB);
 
 	put(w, WEB, MAX_SIZE, "1048576\n");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, WEB, OWN_MAX_PTES_NONE, "0"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, WEB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
 	assert_int_equal(apply(w, DB, OWN_MARGIN, "0"), ACTUATOR_WRITTEN);
-	assert_true(group_actuator_written(w->a, 1, &path, &id));
-	assert_false(group_actuator_written(w->a, 2, &path, &id));
+	assert_true(written(w, WEB) && written(w, DB));
 	group_actuator_set_reassert(w->a, true);
 	put(w, WEB, PTES_NONE, "100\n");
 	assert_int_equal(group_actuator_give_back(w->a, WEB, web), 0);
@@ -25,9 +23,8 @@ static void test_give_back(void **state)
 	assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
 	assert_string_equal(w->said.foreign_text, WEB "/" PTES_NONE " 0->100");
 	assert_string_equal(text_of(w, DB, MARGIN), "0\n");
-	assert_true(group_actuator_written(w->a, 0, &path, &id));
-	assert_string_equal(path, DB);
-	assert_int_equal(id, db);
+	assert_true(written(w, DB) && !written(w, WEB));
+	assert_string_equal(w->said.given_back, WEB "/" MARGIN " 0->inherit");
 	tree_write(w->log, "");
 	assert_int_equal(group_actuator_give_back(w->a, WEB, web), 0);
 	assert_int_equal(logged(w, "open-write", ""), 0);
@@ -87,7 +84,7 @@ static void each_call(struct world *w, unsigned call, uint64_t id)
 		assert_int_not_equal(group_actuator_look(w->a, WEB, id, &now, &base), -ENOENT);
 		break;
 	case 2:
-		group_actuator_audit(w->a);
+		audit(w);
 		break;
 	case 3:
 		assert_int_equal(group_actuator_give_back(w->a, WEB, id), 0);
@@ -122,7 +119,7 @@ static bool goes_at(struct world *w, unsigned call, unsigned n, bool anew)
 		assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
 		assert_string_equal(text_of(w, WEB, MARGIN), "inherit\n");
 	}
-	group_actuator_audit(w->a);
+	audit(w);
 	if (gone)
 		assert_null(groups_find(baseline_groups(w->baseline), id));
 	if (gone && !anew)
@@ -172,7 +169,7 @@ static void test_the_group_goes_while_it_is_told(void **state)
 		put(w, WEB, MAX_SIZE, "131072\n");
 		w->when_foreign = remove_and_look;
 		if (i & 2)
-			group_actuator_audit(w->a);
+			audit(w);
 		else
 			assert_int_not_equal(
 				group_actuator_apply(
@@ -206,19 +203,39 @@ static void test_no_such_device(void **state)
 	assert_int_equal(counts(w).write_errors + w->said.warnings, 0);
 }
 
+/* What nobody steers is given back and told; what is steered stays. */
+static void test_unclaimed(void **state)
+{
+	struct world *w = *state;
+	struct own_values now;
+
+	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
+	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "16384"), ACTUATOR_WRITTEN);
+	group_actuator_audit_begin(w->a);
+	assert_int_equal(group_actuator_audit_group(w->a, WEB, id_of(w, WEB), NULL, &now), 0);
+	assert_string_equal(now.value[OWN_MAX_SIZE], "65536");
+	group_actuator_audit_rest(w->a, true);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
+	assert_string_equal(text_of(w, DB, MAX_SIZE), "max\n");
+	assert_string_equal(w->said.given_back, DB "/" MAX_SIZE " 16384->max");
+	group_actuator_audit_begin(w->a);
+	group_actuator_audit_rest(w->a, true);
+	assert_string_equal(text_of(w, WEB, MAX_SIZE), "max\n");
+	assert_false(written(w, WEB) || written(w, DB));
+}
+
 static void test_forget(void **state)
 {
 	struct world *w = *state;
-	uint64_t id = id_of(w, WEB), other;
-	const char *path;
+	uint64_t id = id_of(w, WEB);
 
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	group_actuator_forget(w->a, id + 12345);
-	assert_true(group_actuator_written(w->a, 0, &path, &other));
+	assert_true(written(w, WEB));
 	group_actuator_forget(w->a, id);
 	group_actuator_forget(w->a, id);
-	assert_false(group_actuator_written(w->a, 0, &path, &other));
-	group_actuator_audit(w->a);
+	assert_false(written(w, WEB));
+	audit(w);
 	assert_null(strstr(tree_text(w->journal), "groups"));
 }
 
@@ -246,6 +263,7 @@ int main(void)
 		T(test_the_group_goes_at_every_point),
 		T(test_the_group_goes_while_it_is_told),
 		T(test_no_such_device),
+		T(test_unclaimed),
 		T(test_forget),
 		T(test_the_number_of_another_group),
 	};

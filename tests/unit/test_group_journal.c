@@ -21,7 +21,7 @@ static void test_one_synced_journal_per_write(void **state)
 	assert_int_equal(n_fsyncs, 2); /* the file and its directory */
 	assert_int_equal(logged(w, "open-write", "baseline.json.new"), 2);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_SAME);
-	group_actuator_audit(w->a);
+	audit(w);
 	assert_int_equal(n_fsyncs, 2);
 	assert_int_equal(logged(w, "open-write", "baseline.json.new"), 2);
 }
@@ -59,12 +59,12 @@ static void test_no_journal_no_write(void **state)
 	/* as any other failure that may pass it waits for the audit */
 	set_rules(w, "");
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_REFUSED);
-	group_actuator_audit(w->a);
+	audit(w);
 	/* it fails behind the write: ours stands, and the next journal knows */
 	tree_write(w->rules, "*/baseline.json.new write EIO after 1 times 1\n" CGROUP_RULE);
 	assert_int_equal(apply(w, WEB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 	assert_string_equal(text_of(w, WEB, MAX_SIZE), "65536\n");
-	group_actuator_audit(w->a);
+	audit(w);
 	assert_non_null(strstr(tree_text(w->journal), "\"written\":\"65536\",\"old\":null"));
 }
 
@@ -178,7 +178,7 @@ static void test_kill_then_start(void **state)
 		assert_int_equal(group_actuator_look(w->a, WEB, id_of(w, WEB), &now, &base), 0);
 		assert_string_equal(now.value[OWN_MAX_SIZE], kills[i].stands);
 		assert_string_equal(base.value[OWN_MAX_SIZE], "max");
-		group_actuator_audit(w->a);
+		audit(w);
 		assert_int_equal(w->said.foreign, 0);
 		assert_int_equal(group_actuator_give_back(w->a, WEB, id_of(w, WEB)), 0);
 		assert_stands(w, "max");
@@ -240,26 +240,22 @@ static void test_kill_in_a_reassertion(void **state)
 static void test_kill_then_audit(void **state)
 {
 	struct world *w = *state;
-	const char *path;
-	uint64_t id;
 
 	killed_in(w, second_journaled);
 	start(w);
-	assert_true(group_actuator_written(w->a, 0, &path, &id));
-	assert_string_equal(path, WEB);
-	assert_int_equal(id, id_of(w, WEB));
-	group_actuator_audit(w->a);
+	assert_true(written(w, WEB));
+	audit(w);
 	assert_non_null(strstr(tree_text(w->journal), "\"written\":\"65536\",\"old\":null"));
 	assert_int_equal(w->said.foreign, 0);
 	put(w, WEB, MAX_SIZE, "32768\n"); /* no longer a value of ours */
-	group_actuator_audit(w->a);
+	audit(w);
 	assert_string_equal(w->said.foreign_text, WEB "/" MAX_SIZE " 65536->32768");
 	put(w, WEB, MAX_SIZE, "max\n");
 	killed_in(w, second_written);
 	start(w);
-	group_actuator_audit(w->a);
+	audit(w);
 	put(w, WEB, MAX_SIZE, "65536\n"); /* was ours before the write that had happened */
-	group_actuator_audit(w->a);
+	audit(w);
 	assert_string_equal(w->said.foreign_text, WEB "/" MAX_SIZE " 32768->65536");
 }
 

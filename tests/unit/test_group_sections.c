@@ -39,7 +39,7 @@ static void test_so_many_groups(void **state)
 	assert_null(w->journal_warning);
 	assert_int_equal(baseline_groups(w->baseline)->n, BASELINE_GROUPS_MAX);
 	/* those that are gone make room at the audit */
-	group_actuator_audit(w->a);
+	audit(w);
 	assert_int_equal(baseline_groups(w->baseline)->n, 1);
 	assert_int_equal(apply(w, DB, OWN_MAX_SIZE, "65536"), ACTUATOR_WRITTEN);
 }

@@ -102,6 +102,32 @@ static void test_policy_sizes(void **state)
 	expect_wants(&o, "65536", "inherit", "inherit");
 }
 
+/* The reason is that of the policy in force, however old the wish is. */
+static void test_policy_reasons(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	struct own o = own_of("max", "inherit", "inherit");
+	const struct own_limits l = { 16, 64, VALUE_ABSENT };
+	struct ctl_wish w = { .rung = plan_top(&p), .reason = REASON_START_VALUES };
+
+	(void)state;
+	own_decide(&o, &p, &w, &l);
+	expect_wants(&o, "65536", "inherit", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_POLICY_LIMIT);
+	w.reason = REASON_POLICY_LIMIT;
+	own_decide(&o, &p, &w, &none);
+	expect_wants(&o, "max", "inherit", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_START_VALUES);
+	w = (struct ctl_wish){ .rung = plan_rung_for(&p, 64), .reason = REASON_DROP_PRESSURE };
+	own_decide(&o, &p, &w, &l);
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_DROP_PRESSURE);
+	w.rung = 0;
+	own_decide(&o, &p, &w, &l);
+	expect_wants(&o, "16384", "inherit", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_POLICY_LIMIT);
+}
+
 static void test_hold_back(void **state)
 {
 	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
@@ -455,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_start_values_bound),
 		cmocka_unit_test(test_policy_sizes),
+		cmocka_unit_test(test_policy_reasons),
 		cmocka_unit_test(test_hold_back),
 		cmocka_unit_test(test_valid),
 		cmocka_unit_test(test_gate_opens_for_dense),

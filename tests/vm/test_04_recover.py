@@ -30,12 +30,18 @@ def most_in_hold(times):
     return max((sum(t <= u < t + HOLD for u in times) for t in times), default=0)
 
 
+def settled(sets):
+    """Without what only one sample saw: it fell between the writes of one step."""
+    return [s for i, s in enumerate(sets) if s in sets[i + 1:i + 2] or s in sets[max(i - 1, 0):i] or
+            i in (0, len(sets) - 1)]
+
+
 def claims(run, name):
     work = run.work(name)
     end = work.event("done", 0)["t"]
     samples = run.stat(name, f"{name}.group").samples
     pressed = [s for s in samples if s["t"] < end]
-    after = [enabled_sizes(s) for s in samples if s["t"] >= end]
+    after = settled([enabled_sizes(s) for s in samples if s["t"] >= end])
     steps = [b for a, b in zip(after, after[1:]) if len(b) > len(a)]
     skipped = [b for a, b in zip(after, after[1:]) if len(b) > len(a) and
                (a not in LADDER or b not in LADDER or LADDER.index(b) - LADDER.index(a) != 1)]
