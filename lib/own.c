@@ -71,6 +71,9 @@ static void want_below(struct own *o, enum own_file f, uint64_t v, enum reason r
 	char text[24];
 
 	if (v >= number_of(f, o->base.value[f])) {
+		/* It is not the policy that holds it down. */
+		if (r == REASON_POLICY_LIMIT && v > number_of(f, o->base.value[f]))
+			r = REASON_START_VALUES;
 		want(o, f, o->base.value[f], r);
 		return;
 	}
@@ -85,16 +88,16 @@ static void decide_ptes(struct own *o, const struct plan *p, const struct ctl_wi
 	enum reason r = w->ptes == CTL_PTES_FULL     ? REASON_NEAR_FULL :
 			w->ptes == CTL_PTES_RECENT ? REASON_RECENT_PRESSURE : REASON_START_VALUES;
 
-	uint64_t base = number_of(OWN_MAX_PTES_NONE, o->base.value[OWN_MAX_PTES_NONE]);
+	/* What holds without us; the kernel takes the smaller of the group's value and the global one. */
+	uint64_t before = value_min(number_of(OWN_MAX_PTES_NONE, o->base.value[OWN_MAX_PTES_NONE]), p->ptes_base);
 
 	if (w->reason == REASON_KHUGEPAGED_BLOAT && !v)
 		r = REASON_KHUGEPAGED_BLOAT;
 	/* A start value that meets the policy's bound stays, whatever the kernel makes of it. */
-	if (value_known(ptes_max) && ptes_max < value_min(v, base)) {
+	if (value_known(ptes_max) && ptes_max < value_min(v, before)) {
 		v = p->ptes_two_values ? 0 : ptes_max;
 		r = REASON_POLICY_LIMIT;
 	}
-	/* The kernel takes the smaller of this and the global value anyway. */
 	if (!value_known(p->ptes_base) || v >= p->ptes_base)
 		v = VALUE_MAX;
 	want_below(o, OWN_MAX_PTES_NONE, v, r);

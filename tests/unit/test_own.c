@@ -126,6 +126,32 @@ static void test_policy_reasons(void **state)
 	own_decide(&o, &p, &w, &l);
 	expect_wants(&o, "16384", "inherit", "inherit");
 	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_POLICY_LIMIT);
+	/* What an administrator set below the policy's bound is not the policy's. */
+	o = own_of("8192", "inherit", "inherit");
+	own_decide(&o, &p, &(struct ctl_wish){ .rung = plan_top(&p) }, &l);
+	expect_wants(&o, "8192", "inherit", "inherit");
+	assert_int_equal(o.reason[OWN_MAX_SIZE], REASON_START_VALUES);
+}
+
+/* With two values only a bound that is met already leaves what stands; another one takes 0. */
+static void test_two_values(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_ALWAYS);
+	struct plan p = plan_of(&t, "");
+	static const struct { const char *base; uint64_t bound; const char *wanted; } cases[] = {
+		{ "inherit", 511, "inherit" }, { "inherit", 510, "0" }, { "64", 200, "64" },
+		{ "64", 64, "64" }, { "64", 63, "0" }, { "0", 0, "0" },
+	};
+
+	(void)state;
+	p.ptes_two_values = true;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct own o = own_of("max", cases[i].base, "inherit");
+		struct own_limits l = { VALUE_ABSENT, VALUE_ABSENT, cases[i].bound };
+
+		own_decide(&o, &p, &(struct ctl_wish){ .rung = plan_top(&p) }, &l);
+		expect_wants(&o, "max", cases[i].wanted, "inherit");
+	}
 }
 
 static void test_hold_back(void **state)
@@ -482,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_start_values_bound),
 		cmocka_unit_test(test_policy_sizes),
 		cmocka_unit_test(test_policy_reasons),
+		cmocka_unit_test(test_two_values),
 		cmocka_unit_test(test_hold_back),
 		cmocka_unit_test(test_valid),
 		cmocka_unit_test(test_gate_opens_for_dense),
