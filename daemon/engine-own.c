@@ -360,8 +360,12 @@ static void audit_group(struct engine *e, struct loop_group *g)
 {
 	struct own_values now;
 
-	if (!g->own.present || !g->controlled ||
-		group_actuator_audit_group(e->group_actuator, g->path, g->id, &g->own.base, &now) < 0)
+	if (!g->own.present || !g->controlled)
+		return;
+	/* Somebody's value in another file is found before mthpd writes there. */
+	if (loop_group_rests(e->loop, g) && group_actuator_stands(e->group_actuator, g->path, g->id))
+		return;
+	if (group_actuator_audit_group(e->group_actuator, g->path, g->id, &g->own.base, &now) < 0)
 		return;
 	for (unsigned f = 0; f < OWN_FILES; f++) {
 		char *stands = g->own.stands.value[f];

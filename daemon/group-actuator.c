@@ -521,6 +521,28 @@ static int audit_file(struct group_actuator *a, const struct target *t, const ch
 	return 0;
 }
 
+bool group_actuator_stands(struct group_actuator *a, const char *path, uint64_t id)
+{
+	struct group_entry *e = find_entry(a, path, id);
+	char file[GROUP_FILE_PATH_MAX], value[OWN_VALUE_LEN];
+	bool any = false;
+
+	for (unsigned k = 0; e && k < OWN_FILES; k++) {
+		const struct group_file *f = &e->files[k];
+
+		if (!f->written[0])
+			continue;
+		/* Whether in the same group does not matter: nothing is written. */
+		snprintf(file, sizeof(file), "%s/%s", path, own_file_name[k]);
+		if (!f->noted || group_read(a->cg_fd, file, k, value) < 0 || strcmp(value, f->written))
+			return false;
+		any = true;
+	}
+	if (any)
+		e->audited = true;
+	return any;
+}
+
 int group_actuator_audit_group(struct group_actuator *a, const char *path, uint64_t id,
 	const struct own_values *expected, struct own_values *ret_now)
 {

@@ -58,6 +58,9 @@ void group_actuator_audit_begin(struct group_actuator *a);
  * where a file is missing or not understood, or as group_actuator_look(). */
 int group_actuator_audit_group(struct group_actuator *a, const char *path, uint64_t id,
 	const struct own_values *expected, struct own_values *ret_now);
+/* The cheap look at a group in which nothing happens: true if values of ours are in its files
+ * and stand there. The other files are not read. */
+bool group_actuator_stands(struct group_actuator *a, const char *path, uint64_t id);
 void group_actuator_audit_rest(struct group_actuator *a, bool give_back);
 
 /* Why @value does not stand in that file: -errno of the last try, 0 = none is known. */
