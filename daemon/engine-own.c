@@ -187,14 +187,19 @@ void engine_own_free(struct engine *e)
 	e->group_actuator = NULL;
 }
 
+/* May the group's own files be steered? Not those of a slice that speaks for groups without
+ * memory files: no policy has named it for this. */
+static bool may_steer_files(const struct engine *e, const struct node *n)
+{
+	return e->group_actuator && !(e->tree && tree_is_slice(n) && !tree_names(e->tree, n));
+}
+
 int engine_own_look(struct engine *e, struct loop_group *g)
 {
-	const struct node *n = g->owner;
 	struct own_values now, base;
 	int r;
 
-	/* A slice that speaks for groups without memory files has not been named for this. */
-	if (!e->group_actuator || (e->tree && tree_is_slice(n) && !tree_names(e->tree, n)))
+	if (!may_steer_files(e, g->owner))
 		return 0;
 	r = group_actuator_look(e->group_actuator, g->path, g->id, &now, &base);
 	if (r == 0)
@@ -208,7 +213,7 @@ void engine_own_read(struct engine *e, const struct node *n, struct own *ret)
 	struct own wish;
 
 	*ret = (struct own){ 0 };
-	if (!e->group_actuator || !e->config->per_group || (n->group && !n->group->own.present) ||
+	if (!may_steer_files(e, n) || !e->config->per_group || (n->group && !n->group->own.present) ||
 		group_actuator_look(e->group_actuator, n->path, n->id, &now, &base) < 0)
 		return;
 	own_set(ret, &base, &now);
