@@ -81,19 +81,34 @@ static int send_all(int fd, const char *bytes, size_t len, int64_t deadline)
 	return 0;
 }
 
+/* Room for one more read behind the @len bytes of *buf. Doubled: a long reply is not copied
+ * for each of its reads. */
+static int make_room(char **buf, size_t *size, size_t len)
+{
+	size_t wanted = *size ? 2 * *size : READ_BYTES;
+	char *more;
+
+	if (*size >= len + READ_BYTES)
+		return 0;
+	more = realloc(*buf, wanted);
+	if (!more)
+		return -ENOMEM;
+	*buf = more;
+	*size = wanted;
+	return 0;
+}
+
 /* Reads up to the first NUL into *ret_text, to be freed. */
 static int receive(int fd, int64_t deadline, char **ret_text)
 {
 	_cleanup_free_ char *buf = NULL;
-	size_t len = 0;
+	size_t len = 0, size = 0;
 
 	for (;;) {
-		char *more = realloc(buf, len + READ_BYTES);
 		ssize_t n;
 
-		if (!more)
+		if (make_room(&buf, &size, len) < 0)
 			return -ENOMEM;
-		buf = more;
 		n = recv(fd, buf + len, READ_BYTES, 0);
 		if (n == 0)
 			return -ECONNRESET;
@@ -219,14 +234,8 @@ static int take_bytes(struct ctl_stream *s)
 {
 	ssize_t n;
 
-	if (s->size - s->len < READ_BYTES) {
-		char *more = realloc(s->buf, s->size + READ_BYTES * 4);
-
-		if (!more)
-			return -ENOMEM;
-		s->buf = more;
-		s->size += READ_BYTES * 4;
-	}
+	if (make_room(&s->buf, &s->size, s->len) < 0)
+		return -ENOMEM;
 	n = recv(s->fd, s->buf + s->len, READ_BYTES, 0);
 	if (n == 0)
 		return -ECONNRESET;
