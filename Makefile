@@ -172,9 +172,9 @@ deps:
 
 # What root builds stays with the owner of the checkout, who goes on as a user.
 GIVE_BACK = [ "$$(id -u)" -ne 0 ] || chown -hR --reference=Makefile $(BUILD)
+ALWAYS_GIVE_BACK = trap '$(GIVE_BACK)' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
 define build_here
-+@$(MAKE) --no-print-directory -j$$(nproc) all
-@$(GIVE_BACK)
++@$(ALWAYS_GIVE_BACK); $(MAKE) --no-print-directory -j$$(nproc) all
 endef
 
 ## run           build what is missing and run mthpd here, in the foreground; Ctrl-C puts everything back
@@ -188,7 +188,7 @@ run:
 demo:
 	@tests/install-deps demo
 	$(build_here)
-	@tests/demo; status=$$?; $(GIVE_BACK); exit $$status
+	@$(ALWAYS_GIVE_BACK); tests/demo
 
 ## install       into DESTDIR/PREFIX (/usr), the unit into UNITDIR
 UNITDIR ?= $(PREFIX)/lib/systemd/system

@@ -234,7 +234,8 @@ static void on_changed(struct node *n, void *userdata)
 		let_go(e, n);
 		return;
 	}
-	e->cgroups_seen++;
+	e->cgroups_seen += !n->seen;
+	n->seen = true;
 	n->events_known |= e->ready; /* made while we run: it starts at 0 */
 	/* A new group is where fresh memory is about to be used. Those of the start, and
 	 * those above the limit, are looked at some at a time. */

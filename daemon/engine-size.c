@@ -26,20 +26,29 @@ static uint64_t bounded_above_kb(struct engine *e, const struct node *n)
 	return kb;
 }
 
+/* What the switches of all are asked for on the group's account. */
+static uint64_t wish_kb(const struct engine *e, const struct node *n)
+{
+	const struct plan *p = &e->loop->plan;
+	struct own_limits l = own_limits_of(config_policy_for(e->config, n->path, NULL), p);
+
+	return plan_rung_kb(p, n->group ? n->group->wish.rung : plan_top(p), l.min_kb, l.max_kb);
+}
+
 /* With a file of its own it has what that holds, of the sizes that are on for all;
  * elsewhere the wish is all that there is to tell. */
 struct engine_largest engine_largest_of(struct engine *e, const struct node *n)
 {
 	const struct plan *p = &e->loop->plan;
 	bool raised = n->group && n->group->wish.raised;
-	unsigned wish = n->group ? n->group->wish.rung : plan_top(p);
 	struct engine_largest l;
 	uint64_t above_kb;
 	struct own o;
 
 	engine_own_read(e, n, &o);
 	if (!o.present) {
-		l.kb = l.wanted_kb = plan_largest_below_kb(p, wish, raised, bounded_above_kb(e, n));
+		l.kb = l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised,
+			value_min(wish_kb(e, n), bounded_above_kb(e, n)));
 		return l;
 	}
 	above_kb = bounded_above_kb(e, n->parent);
@@ -48,6 +57,6 @@ struct engine_largest engine_largest_of(struct engine *e, const struct node *n)
 		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised,
 			bounded_kb(o.want.value[OWN_MAX_SIZE], above_kb));
 	else
-		l.wanted_kb = plan_largest_below_kb(p, wish, raised, above_kb);
+		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised, value_min(wish_kb(e, n), above_kb));
 	return l;
 }

@@ -376,7 +376,7 @@ void tree_scan(struct tree *t, struct node *n)
 	while ((e = readdir(d))) {
 		struct node *c;
 
-		if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))
 			continue;
 		c = child_by_name(n, e->d_name, strlen(e->d_name));
 		if (!c)

@@ -49,6 +49,7 @@ struct node {
 	uint64_t last_pressure_usec;  /* polling: totals of the last cheap look */
 	uint64_t last_events;
 	bool polled, events_known;
+	bool seen;    /* it was a unit once, and counted */
 	bool unread;  /* not steered: its own files could not be read */
 	bool hurried; /* looked at before the next tick */
 	bool wants_look; /* it was not looked at since it is there, or since the last reload */

@@ -48,7 +48,8 @@ static double blame(const struct arbiter_vote *v)
 static void count(struct tally *t, const struct plan *p, const struct plan_size *s,
 	const struct arbiter_vote *v)
 {
-	enum plan_level level = plan_rung_level(p, s, v->wish.rung, v->wish.raised);
+	uint64_t kb = plan_rung_kb(p, v->wish.rung, v->min_kb, v->max_kb);
+	enum plan_level level = plan_size_level(p, s, kb, v->wish.raised);
 	double w = v->weight / 100.0;
 
 	if (level == PLAN_OFF) {

@@ -29,7 +29,7 @@ struct arbiter_vote {
 	bool protect;
 	bool limits;     /* the wish is bounded by the policy, not by evidence */
 	double anon_share; /* of all anonymous memory, 0..1 */
-	uint64_t max_ptes_none; /* of the policy; VALUE_ABSENT = none */
+	uint64_t min_kb, max_kb, max_ptes_none; /* of the policy; VALUE_ABSENT = none */
 	void *group;     /* handed back as the cause */
 };
 

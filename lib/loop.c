@@ -271,6 +271,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
 {
 	const struct config_policy *p = g->policy;
+	struct own_limits limits = own_limits_of(p, &l->plan);
 	struct arbiter_vote vote = {
 		.wish = g->wish,
 		.weight = p ? p->weight : 100,
@@ -278,7 +279,9 @@ static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
 		.limits = g->wish.reason == REASON_POLICY_LIMIT,
 		.anon_share = l->anon_total_bytes && g->has_prev ?
 				      (double)value_or(g->prev.anon, 0) / (double)l->anon_total_bytes : 0,
-		.max_ptes_none = p ? p->max_ptes_none : VALUE_ABSENT,
+		.min_kb = limits.min_kb,
+		.max_kb = limits.max_kb,
+		.max_ptes_none = limits.ptes_max,
 		.group = g,
 	};
 
@@ -290,7 +293,7 @@ static struct arbiter_vote vote_of(const struct loop *l, struct loop_group *g)
 	vote.wish.recovering = vote.wish.hurt = vote.limits = false;
 	vote.wish.harm_usec_per_sec = 0;
 	vote.wish.ptes = CTL_PTES_AMPLE;
-	vote.max_ptes_none = VALUE_ABSENT;
+	vote.min_kb = vote.max_kb = vote.max_ptes_none = VALUE_ABSENT;
 	return vote;
 }
 

@@ -127,19 +127,20 @@ struct own_limits own_limits_of(const struct config_policy *policy, const struct
 /* The wish may be older than the policy: whether that sets the size is seen here. */
 static void decide_size(struct own *o, const struct plan *p, const struct ctl_wish *w, const struct own_limits *l)
 {
-	uint64_t kb = w->rung == plan_top(p) ? VALUE_MAX : w->rung ? p->rung_max_kb[w->rung] : p->page_kb;
-	bool bounded = l->max_kb < p->rung_max_kb[plan_top(p)];
-	enum reason r = w->reason == REASON_POLICY_LIMIT && kb == VALUE_MAX ? REASON_START_VALUES : w->reason;
+	/* A small group stays at its policy's smallest size. */
+	uint64_t max_kb = w->reason == REASON_SMALL_GROUP ? VALUE_ABSENT : l->max_kb;
+	uint64_t kb = plan_rung_kb(p, w->rung, l->min_kb, max_kb);
+	enum reason r = w->reason;
 
-	if (bounded && w->rung >= plan_rung_for(p, l->max_kb) && w->reason != REASON_SMALL_GROUP) {
-		r = w->rung > plan_rung_for(p, l->max_kb) ? REASON_POLICY_LIMIT : r;
-		kb = l->max_kb;
-	}
-	if (value_known(l->min_kb) && kb < l->min_kb) {
+	if (kb == VALUE_MAX && r == REASON_POLICY_LIMIT)
+		r = REASON_START_VALUES;
+	else if (kb < plan_rung_kb(p, w->rung, VALUE_ABSENT, VALUE_ABSENT) && w->rung > plan_rung_for(p, max_kb))
 		r = REASON_POLICY_LIMIT;
-		kb = l->min_kb;
-	}
-	want_below(o, OWN_MAX_SIZE, value_known(kb) ? kb * 1024 : VALUE_MAX, r);
+	else if (kb > plan_rung_kb(p, w->rung, VALUE_ABSENT, max_kb))
+		r = REASON_POLICY_LIMIT;
+	if (kb < p->page_kb)
+		kb = p->page_kb;
+	want_below(o, OWN_MAX_SIZE, kb == VALUE_MAX ? VALUE_MAX : kb * 1024, r);
 }
 
 void own_decide(struct own *o, const struct plan *p, const struct ctl_wish *w,

@@ -273,14 +273,20 @@ enum thp_mode plan_strength(const struct plan *p, const struct plan_size *s, enu
 	return thp_effective(written_mode(p, s, level), p->top);
 }
 
-enum plan_level plan_rung_level(
-	const struct plan *p, const struct plan_size *s, unsigned rung, bool raised)
+enum plan_level plan_size_level(
+	const struct plan *p, const struct plan_size *s, uint64_t max_kb, bool raised)
 {
-	if (s->size_kb > p->rung_max_kb[rung])
+	if (s->size_kb > max_kb)
 		return PLAN_OFF;
 	if (raised && s->size_kb <= p->rung_max_kb[p->raise_rung])
 		return PLAN_RAISED;
 	return PLAN_BASE;
+}
+
+enum plan_level plan_rung_level(
+	const struct plan *p, const struct plan_size *s, unsigned rung, bool raised)
+{
+	return plan_size_level(p, s, p->rung_max_kb[rung], raised);
 }
 
 static bool same_effect(const struct plan *p, unsigned a, unsigned b, bool raised)
@@ -324,6 +330,15 @@ unsigned plan_rung_for(const struct plan *p, uint64_t size_kb)
 	while (r < plan_top(p) && p->rung_max_kb[r + 1] <= size_kb)
 		r++;
 	return r;
+}
+
+uint64_t plan_rung_kb(const struct plan *p, unsigned rung, uint64_t min_kb, uint64_t max_kb)
+{
+	uint64_t kb = rung == plan_top(p) ? VALUE_MAX : p->rung_max_kb[rung];
+
+	if (max_kb < p->rung_max_kb[plan_top(p)] && rung >= plan_rung_for(p, max_kb))
+		kb = max_kb;
+	return value_known(min_kb) && kb < min_kb ? min_kb : kb;
 }
 
 bool plan_can_raise(const struct plan *p)

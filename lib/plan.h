@@ -75,6 +75,9 @@ enum thp_mode plan_strength(const struct plan *p, const struct plan_size *s, enu
 /* The level that a group at (@rung, @raised) allows for a size. */
 enum plan_level plan_rung_level(
 	const struct plan *p, const struct plan_size *s, unsigned rung, bool raised);
+/* The same for one that has sizes up to @max_kb. */
+enum plan_level plan_size_level(
+	const struct plan *p, const struct plan_size *s, uint64_t max_kb, bool raised);
 
 /* The next rung above or below @rung with a visible effect, carried on past
  * rungs that change nothing; @rung itself when there is none. */
@@ -82,6 +85,9 @@ unsigned plan_rung_up(const struct plan *p, unsigned rung, bool raised);
 unsigned plan_rung_down(const struct plan *p, unsigned rung, bool raised);
 /* The highest rung whose largest size is at most @size_kb. */
 unsigned plan_rung_for(const struct plan *p, uint64_t size_kb);
+/* The largest size that a group at @rung has within its policy's bounds, which hold to the
+ * size: the ladder's rungs are coarser. In KiB; VALUE_ABSENT = no such bound; VALUE_MAX = any. */
+uint64_t plan_rung_kb(const struct plan *p, unsigned rung, uint64_t min_kb, uint64_t max_kb);
 static inline unsigned plan_top(const struct plan *p)
 {
 	return p->n_rungs - 1;

@@ -36,6 +36,19 @@ def light_group(tree, path):
             f.write(text)
 
 
+def test_dotted_names_and_reloads(t):
+    """A group's name may begin with a dot; a group counts once, however often the configuration is read."""
+    tree = t.tree()
+    tree.group("user.slice/.hidden", limit=64 * MIB)
+    tree.group(".top", limit=64 * MIB)
+    tree.group("plain.service", limit=64 * MIB)
+    d = t.daemon(tree)
+    wait(lambda: d.group("user.slice/.hidden") and d.group(".top"), "they are seen")
+    for _ in range(3):
+        d.reload("")
+    equal(d.status()["counters"]["cgroups_seen"], 3, "groups seen")
+
+
 @seconds(6)
 def test_bound_group_rests(t):
     """A group that a policy keeps in the loop is quiet for long, and nothing watches it: its pressure is seen all the same."""

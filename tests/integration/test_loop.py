@@ -554,3 +554,20 @@ def test_recovery_and_relapse(t):
         gaps.append((time.monotonic() - start) * FAST)
     check(gaps[0] >= 5, "the first recovery came after %.1f s, before the hold", gaps[0])
     check(gaps[1] > gaps[0] + 4, "the second hold is not longer: %s", gaps)
+
+
+@seconds(4)
+def test_sizes_between_the_rungs(t):
+    """MaxSize= and MinSize= hold to the size on a stock kernel too, and the status says so."""
+    for bound, thrashes in (("MaxSize=32K", False), ("MinSize=32K", True)):
+        tree = t.tree(modes={16: "always", 32: "always", 64: "always", 2048: "never"})
+        g = tree.group("db.service", limit=64 * MIB, current=10 * MIB)
+        d = t.daemon(tree, '[Policy "db"]\nMatch=db.service\n%s\n' % bound)
+        if thrashes:
+            g.step(current=g.limit - 4096)
+            t.drive(g.hot)
+        wait(lambda: tree.size(64) == "never", "64K is off with " + bound)
+        d.ticks(20)
+        equal([tree.size(kb) for kb in (16, 32, 64)], ["always", "always", "never"], "sizes with " + bound)
+        equal(d.group("db.service")["max_size_kb"], 32, "the largest in the status with " + bound)
+        d.stop()

@@ -40,7 +40,7 @@ static struct arbiter_vote *add_vote(struct world *w)
 		.wish = { .rung = plan_top(&w->plan), .reason = REASON_START_VALUES },
 		.weight = 100,
 		.anon_share = 0.01,
-		.max_ptes_none = VALUE_ABSENT,
+		.min_kb = VALUE_ABSENT, .max_kb = VALUE_ABSENT, .max_ptes_none = VALUE_ABSENT,
 		.group = (void *)(uintptr_t)group_name[w->n],
 	};
 	w->n++;
@@ -261,6 +261,29 @@ static void test_policy_limit(void **state)
 	w.v[1].wish.benefit_usec_per_sec = 20000;
 	decide(&w);
 	assert_int_equal(size_at(&w, 128)->level, PLAN_BASE);
+}
+
+/* Between the rungs a policy's sizes hold to the size, in both directions. */
+static void test_policy_between_rungs(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_all_on(&w);
+	add_vote(&w)->wish = (struct ctl_wish){ .rung = 1, .reason = REASON_POLICY_LIMIT };
+	w.v[0].limits = true;
+	w.v[0].max_kb = 32;
+	decide(&w);
+	assert_int_equal(size_at(&w, 16)->level, PLAN_BASE);
+	assert_int_equal(size_at(&w, 32)->level, PLAN_BASE);
+	expect(&w, 64, PLAN_OFF, "never", REASON_POLICY_LIMIT);
+
+	world_all_on(&w);
+	add_hurt(&w, 50000)->wish.rung = 1;
+	w.v[0].min_kb = 32;
+	decide(&w);
+	assert_int_equal(size_at(&w, 32)->level, PLAN_BASE);
+	assert_int_equal(size_at(&w, 64)->level, PLAN_OFF);
 }
 
 /* ---- veto, shield ------------------------------------------------------ */
@@ -656,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_sums_add),
 		cmocka_unit_test(test_c20_the_large_one_is_named),
 		cmocka_unit_test(test_policy_limit),
+		cmocka_unit_test(test_policy_between_rungs),
 		cmocka_unit_test(test_veto_half_of_any_ten_minutes),
 		cmocka_unit_test(test_who_may_veto),
 		cmocka_unit_test(test_exonerated_has_no_veto),
