@@ -274,13 +274,10 @@ static void test_policy_between_rungs(void **state)
 	w.v[0].limits = true;
 	w.v[0].max_kb = 32;
 	decide(&w);
-	assert_int_equal(size_at(&w, 16)->level, PLAN_BASE);
 	assert_int_equal(size_at(&w, 32)->level, PLAN_BASE);
 	expect(&w, 64, PLAN_OFF, "never", REASON_POLICY_LIMIT);
-
 	world_all_on(&w);
-	add_hurt(&w, 50000)->wish.rung = 1;
-	w.v[0].min_kb = 32;
+	add_hurt(&w, 50000)->min_kb = 32;
 	decide(&w);
 	assert_int_equal(size_at(&w, 32)->level, PLAN_BASE);
 	assert_int_equal(size_at(&w, 64)->level, PLAN_OFF);
