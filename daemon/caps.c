@@ -263,8 +263,8 @@ void caps_describe(const struct caps *c, caps_fn fn, void *userdata)
 	fn("psi", psi_found[c->psi], psi_remedy[c->psi], userdata);
 	if (c->triggers == 1)
 		snprintf(a, sizeof(a), "granted, window %" PRIu64 " ms", c->trigger_window_usec / 1000);
-	fn("psi-triggers", c->triggers == 1 ? a : c->triggers == 0 ? "refused: pressure is polled" : "not tried yet",
-		"", userdata);
+	fn("psi-triggers", c->triggers == 1 ? a : c->triggers == 0 ? "refused: pressure is polled" :
+		c->psi != PSI_OK ? "no: there is no pressure to be told of" : "not tried yet", "", userdata);
 	describe_sizes(c, a);
 	fn("per-size", c->per_size ? a : "no hugepages-*kB directories: only the top-level switch is steered",
 		c->per_size ? "" : "Linux 6.8 or later has them", userdata);

@@ -98,8 +98,9 @@ static bool differs(const json_t *object)
 
 static void print_sizes(FILE *f, const json_t *status)
 {
-	static const char *const keys[] = {"baseline", "actual", "effective", "wanted", "reason"};
-	struct ctl_table t = {.columns = 6, .elastic = 5, .right = 1};
+	static const char *const keys[] = {
+		"baseline", "actual", "effective", "wanted", "shmem_effective", "reason"};
+	struct ctl_table t = {.columns = 7, .elastic = 6, .right = 1};
 	const json_t *sizes = get(status, "sizes");
 	unsigned drift = 0;
 
@@ -110,6 +111,7 @@ static void print_sizes(FILE *f, const json_t *status)
 	ctl_table_add(&t, "ACTUAL");
 	ctl_table_add(&t, "EFFECTIVE");
 	ctl_table_add(&t, "WANTED");
+	ctl_table_add(&t, "SHMEM");
 	ctl_table_add(&t, "REASON");
 	for (size_t i = 0; i < json_array_size(sizes); i++) {
 		const json_t *size = json_array_get(sizes, i);
@@ -139,8 +141,23 @@ static void add_switch(struct ctl_table *t, const char *name, const json_t *o)
 		ctl_table_add(t, ctl_scalar(get(o, keys[k]), buf));
 }
 
-/* The switches that the loop may turn have an object of values each; the other
- * numbers of khugepaged are for --json. */
+/* The numbers of khugepaged that the loop leaves alone. */
+static void print_untouched(FILE *f, json_t *khugepaged)
+{
+	char text[512] = "", buf[CTL_HUMAN_LEN];
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	json_object_foreach(khugepaged, key, value)
+		if (json_is_integer(value) && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", n ? ", " : "left alone: ",
+				key, ctl_scalar(value, buf));
+	if (n)
+		ctl_put_wrapped(f, 2, text);
+}
+
+/* The switches that the loop may turn have an object of values each. */
 static void print_switches(FILE *f, const json_t *status)
 {
 	struct ctl_table t = {.columns = 5, .elastic = 4};
@@ -162,6 +179,7 @@ static void print_switches(FILE *f, const json_t *status)
 	if (t.n_cells > t.columns) {
 		fputc('\n', f);
 		ctl_table_print(f, &t);
+		print_untouched(f, khugepaged);
 	}
 	ctl_table_done(&t);
 }

@@ -35,20 +35,34 @@ static uint64_t wish_kb(const struct engine *e, const struct node *n)
 	return plan_rung_kb(p, n->group ? n->group->wish.rung : plan_top(p), l.min_kb, l.max_kb);
 }
 
-/* With a file of its own it has what that holds, of the sizes that are on for all;
- * elsewhere the wish is all that there is to tell. */
+/* The largest of the sizes that are on for all, up to @max_kb. */
+static uint64_t on_for_all_kb(const struct engine *e, uint64_t max_kb)
+{
+	const struct plan *p = &e->loop->plan;
+	uint64_t kb = 0;
+
+	for (unsigned i = 0; i < p->n_sizes; i++)
+		if (p->sizes[i].managed && p->sizes[i].size_kb <= max_kb &&
+			plan_strength(p, &p->sizes[i], e->loop->arbiter.size[i].level) > THP_NEVER)
+			kb = p->sizes[i].size_kb;
+	return kb;
+}
+
+/* What the sizes that are on for all, and the files of the group and of those above it,
+ * leave; and what they are to leave. */
 struct engine_largest engine_largest_of(struct engine *e, const struct node *n)
 {
 	const struct plan *p = &e->loop->plan;
-	bool raised = n->group && n->group->wish.raised;
+	bool raised = e->loop->raised;
 	struct engine_largest l;
 	uint64_t above_kb;
 	struct own o;
 
 	engine_own_read(e, n, &o);
 	if (!o.present) {
-		l.kb = l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised,
-			value_min(wish_kb(e, n), bounded_above_kb(e, n)));
+		above_kb = bounded_above_kb(e, n);
+		l.kb = on_for_all_kb(e, above_kb);
+		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised, value_min(wish_kb(e, n), above_kb));
 		return l;
 	}
 	above_kb = bounded_above_kb(e, n->parent);

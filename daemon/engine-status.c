@@ -252,7 +252,7 @@ json_t *engine_group_json(struct engine *e, const struct node *n, const struct m
 	const struct controller *c = n->group ? &n->group->ctl : NULL;
 	bool steered = engine_steers(e, n);
 	unsigned rung = c ? n->group->wish.rung : plan_top(&e->loop->plan);
-	struct engine_largest l = { plan_largest_on_kb(&e->loop->plan, rung, c && n->group->wish.raised), 0 };
+	struct engine_largest l = { plan_largest_on_kb(&e->loop->plan, rung, e->loop->raised), 0 };
 	struct own o = { 0 };
 	enum reason r;
 	json_t *j;

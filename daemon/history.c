@@ -2,6 +2,7 @@
 #include "history.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,22 +65,37 @@ json_t *decision_to_json(const struct decision *d)
 		"refault_anon_per_sec", json_from_value(d->refault_per_sec), "others", (int)d->others);
 }
 
+static void append(char *buf, size_t size, const char *format, ...)
+{
+	size_t n = strlen(buf);
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(buf + n, size - n, format, ap);
+	va_end(ap);
+}
+
+/* " (some 71 %, ...)": what is known. */
+static void put_numbers(const struct decision *d, char *buf, size_t size)
+{
+	*buf = '\0';
+	if (d->some >= 0)
+		append(buf, size, ", some %.0f %%, full %.0f %%", d->some * 100, d->full < 0 ? 0 : d->full * 100);
+	if (value_known(d->refault_per_sec))
+		append(buf, size, ", %" PRIu64 " refaults/s", d->refault_per_sec);
+	if (value_known(d->margin_bytes))
+		append(buf, size, ", margin %.1f MiB", (double)d->margin_bytes / 1048576);
+	if (!*buf)
+		return;
+	memcpy(buf, " (", 2);
+	append(buf, size, ")");
+}
+
 void decision_to_text(const struct decision *d, char *buf, size_t size)
 {
-	char numbers[160] = "";
+	char numbers[160];
 
-	if (d->some >= 0)
-		snprintf(numbers, sizeof(numbers), " (some %.0f %%, full %.0f %%, %" PRIu64 " refaults/s",
-			d->some * 100, d->full < 0 ? 0 : d->full * 100, value_or(d->refault_per_sec, 0));
-	if (d->some >= 0) {
-		size_t n = strlen(numbers);
-
-		if (value_known(d->margin_bytes))
-			snprintf(numbers + n, sizeof(numbers) - n, ", margin %.1f MiB)",
-				(double)d->margin_bytes / 1048576);
-		else
-			snprintf(numbers + n, sizeof(numbers) - n, ")");
-	}
+	put_numbers(d, numbers, sizeof(numbers));
 	snprintf(buf, size, "%s: %s -> %s, %s%s%s%s%s%s", d->knob, d->old_value, d->new_value,
 		reason_word(d->reason), *d->group ? ", " : "", d->group, numbers,
 		!strcmp(d->outcome, "written") ? "" : " ", !strcmp(d->outcome, "written") ? "" :

@@ -177,7 +177,7 @@ static void decide_ptes(struct arbiter *a, const struct plan *p, const struct ar
 	size_t n_votes)
 {
 	a->max_ptes_none = p->ptes_base;
-	a->ptes_reason = REASON_START_VALUES;
+	a->ptes_reason = p->ptes_limited ? REASON_POLICY_LIMIT : REASON_START_VALUES;
 	a->ptes_cause = NULL;
 	if (!value_known(p->ptes_base))
 		return;

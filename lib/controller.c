@@ -143,9 +143,18 @@ static unsigned rung_for_bytes(const struct plan *p, uint64_t bytes)
 	return plan_rung_for(p, bytes / 1024);
 }
 
-static bool same_sizes(const struct controller *c, const struct plan *p, unsigned rung)
+/* What others raised this group has as well, unless it has files of its own. */
+static bool sees_raised(const struct controller *c, const struct ctl_input *in)
 {
-	return plan_largest_on_kb(p, rung, c->raised) == plan_largest_on_kb(p, c->rung, c->raised);
+	return c->raised || (in->raised && !in->own);
+}
+
+static bool same_sizes(const struct controller *c, const struct plan *p, unsigned rung,
+	const struct ctl_input *in)
+{
+	bool raised = sees_raised(c, in);
+
+	return plan_largest_on_kb(p, rung, raised) == plan_largest_on_kb(p, c->rung, raised);
 }
 
 static bool on_oom(struct controller *c, const struct plan *p, const struct config_controller *cfg,
@@ -161,13 +170,13 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 		safe = c->rung;
 	/* No folio is large against the limit: then the larger half goes; all of them
 	 * where the group stalls as well, or was just given some back. */
-	if (same_sizes(c, p, safe)) {
+	if (same_sizes(c, p, safe, in)) {
 		if (c->pressed_ticks || (c->dropped && c->last_up_usec))
 			safe = 0;
 		else if (safe > p->raise_rung)
 			safe = p->raise_rung;
 	}
-	if (!same_sizes(c, p, safe))
+	if (!same_sizes(c, p, safe, in))
 		drop(c, cfg, safe, REASON_OOM_KILL, in);
 	c->frozen_until_usec = in->now_usec + (c->hold_usec > OOM_FREEZE_USEC ? c->hold_usec : OOM_FREEZE_USEC);
 	enter(c, CTL_FROZEN, REASON_OOM_KILL, in->now_usec);
@@ -178,7 +187,7 @@ static bool on_oom(struct controller *c, const struct plan *p, const struct conf
 static bool on_oversized(struct controller *c, const struct plan *p,
 	const struct config_controller *cfg, const struct ctl_input *in)
 {
-	uint64_t largest = plan_largest_on_kb(p, c->rung, c->raised) * 1024;
+	uint64_t largest = plan_largest_on_kb(p, c->rung, sees_raised(c, in)) * 1024;
 	uint64_t safe_bytes;
 
 	/* The kernel that gates by margin does not let such a folio in. */
@@ -266,7 +275,8 @@ static void probe(struct controller *c, unsigned rung, bool raised, enum reason 
 static void step_run(struct controller *c, const struct plan *p, const struct config_controller *cfg,
 	unsigned max_rung, const struct ctl_input *in)
 {
-	unsigned up = plan_rung_up(p, c->rung, c->raised);
+	bool raised = sees_raised(c, in), may_go_up = in->now_usec >= c->hold_until_usec;
+	unsigned up = plan_rung_up(p, c->rung, raised);
 
 	/* Past the sizes that pay most the rest comes back in one step: each step costs
 	 * a hold, and one that hurts is undone within seconds. */
@@ -274,12 +284,14 @@ static void step_run(struct controller *c, const struct plan *p, const struct co
 		up = plan_top(p);
 	if (up > max_rung)
 		up = max_rung;
+	/* Nothing is left to be given back, if what was taken away had been raised by others. */
+	if (c->dropped && up == c->rung && may_go_up && quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
+		set_rung(c, max_rung, c->raised, in->now_usec);
 	if (c->dropped && c->rung >= max_rung) {
 		c->dropped = false;
 		c->reason = REASON_RECOVERED;
 	}
-	if (!in->may_probe || in->clamped || in->now_usec < c->hold_until_usec ||
-		!has_room(c, plan_largest_on_kb(p, up, c->raised)))
+	if (!in->may_probe || in->clamped || !may_go_up || !has_room(c, plan_largest_on_kb(p, up, raised)))
 		return;
 	if (up > c->rung) {
 		if (quiet_usec(c, in->now_usec) >= cfg->hold_min_usec)
@@ -535,7 +547,7 @@ void controller_step(struct controller *c, const struct plan *p,
 	if (in->own)
 		step_own(c, p, cfg, in);
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
-	on = plan_largest_on_kb(p, c->rung, c->raised) > 0 || (c->dropped && c->rung > min_rung);
+	on = plan_largest_on_kb(p, c->rung, sees_raised(c, in)) > 0 || (c->dropped && c->rung > min_rung);
 	r = on && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
 	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
 						   !in->foreign && on_oversized(c, p, cfg, in)))

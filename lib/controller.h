@@ -43,6 +43,7 @@ struct ctl_input {
 	uint64_t page_bytes, pmd_nr;
 	uint64_t host_available_bytes, host_total_bytes; /* VALUE_ABSENT if unknown */
 	uint64_t d_collapse; /* THPs collapsed on the whole host in this tick */
+	bool raised;         /* some group has sizes raised for all */
 	bool clamped;        /* the arbiter gives this group less than its rung */
 	bool own;            /* the group has files of its own: its steps concern nobody else */
 	bool may_probe;      /* no other step up is being measured, and the change rate allows one */
@@ -61,7 +62,7 @@ struct controller {
 	enum reason reason;
 	uint64_t since_usec; /* when the state was entered */
 	unsigned rung, from_rung;
-	bool raised, from_raised;
+	bool raised, from_raised; /* on this group's account */
 	bool dropped;        /* below the top because of harm, not of policy */
 	enum ctl_ptes ptes;
 	/* evidence */

@@ -182,9 +182,11 @@ void loop_begin(struct loop *l, uint64_t now_usec)
 
 	l->now_usec = now_usec;
 	l->anon_total_bytes = 0;
+	l->raised = false;
 	for (size_t i = 0; i < l->n_groups; i++) {
 		l->groups[i]->observed = false;
 		probing |= measuring(l->groups[i]);
+		l->raised |= l->groups[i]->ctl.raised && l->groups[i]->controlled && !l->groups[i]->gone;
 		if (l->groups[i]->has_prev)
 			l->anon_total_bytes += value_or(l->groups[i]->prev.anon, 0);
 	}
@@ -249,6 +251,7 @@ void loop_observe(struct loop *l, struct loop_group *g, const struct memcg_sampl
 		.d_collapse = l->host.d_collapse,
 		.may_probe = g->own.present ? rate_may_step_up(&g->rate, l->now_usec) : l->may_probe,
 		.may_raise = l->may_probe,
+		.raised = l->raised,
 		.own = g->own.present,
 		.foreign = l->foreign,
 		.dying = l->dying,

@@ -56,6 +56,7 @@ struct loop {
 	unsigned cpus;
 	uint64_t now_usec;
 	bool may_probe, foreign, dying, rate_limited;
+	bool raised; /* some group asks for sizes above their start values */
 	uint64_t host_available_bytes, host_total_bytes, anon_total_bytes;
 	struct rate rate; /* of changes of the global switches */
 	struct loop_want wants[LOOP_KNOBS_MAX];

@@ -148,7 +148,9 @@ static void build_numbers(struct plan *p, const struct thp_tree *t, const struct
 			small_on = true;
 	p->ptes_two_values = t->mthp_collapse && small_on;
 	p->ptes_base = t->max_ptes_none;
-	if (value_known(c->max_ptes_none) && value_known(p->ptes_base) && c->max_ptes_none < p->ptes_base)
+	p->ptes_limited = value_known(c->max_ptes_none) && value_known(p->ptes_base) &&
+			  c->max_ptes_none < p->ptes_base;
+	if (p->ptes_limited)
 		/* A baseline in between is kept, a value of ours is one of the two. */
 		p->ptes_base = p->ptes_two_values ? 0 : c->max_ptes_none;
 	p->ptes_recent = p->ptes_base;

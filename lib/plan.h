@@ -53,6 +53,7 @@ struct plan {
 	unsigned raise_rung; /* the loop raises sizes above their baseline up to this rung only */
 	/* numbers: VALUE_ABSENT where the file is not there */
 	uint64_t ptes_base;        /* baseline of max_ptes_none, capped by [Limits] MaxPtesNone */
+	bool ptes_limited;         /* it is that cap */
 	uint64_t ptes_recent;      /* after recent pressure; = ptes_base where the kernel honours only 0 and PMD_NR-1 */
 	bool ptes_two_values;      /* mTHP collapse with a size below PMD: 0 or PMD_NR-1 only */
 	uint64_t khugepaged_defrag; /* baseline */

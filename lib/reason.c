@@ -42,10 +42,11 @@ static const struct {
 	[REASON_KHUGEPAGED_BLOAT] = { "khugepaged-bloat",
 		"khugepaged fills holes with zeroed memory while the group loses its room: "
 		"max_ptes_none is lowered" },
-	[REASON_POLICY_LIMIT] = { "policy-limit", "the policy's MinSize, MaxSize or MaxPtesNone sets this" },
+	[REASON_POLICY_LIMIT] = { "policy-limit", "[Limits] or the policy's MinSize, MaxSize or MaxPtesNone sets this" },
 	[REASON_CLAMPED] = { "clamped", "another group or the ceiling holds the size down" },
 	[REASON_OUTVOTED] = { "outvoted",
-		"the harm to groups that are hurt outweighs the benefit to the others" },
+		"the benefit to the others outweighs the harm to groups that are hurt, or bounded by a "
+		"policy" },
 	[REASON_VETO] = { "veto", "a hurt group that may veto keeps the size off" },
 	[REASON_VETO_SPENT] = { "veto-spent",
 		"the veto was used for half of ten minutes; the others have their turn" },

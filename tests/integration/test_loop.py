@@ -571,3 +571,41 @@ def test_sizes_between_the_rungs(t):
         equal([tree.size(kb) for kb in (16, 32, 64)], ["always", "always", "never"], "sizes with " + bound)
         equal(d.group("db.service")["max_size_kb"], 32, "the largest in the status with " + bound)
         d.stop()
+
+
+@seconds(8)
+def test_raised_by_another(t):
+    """Sizes that all were off at the start and that one group has raised go when they hurt another, and come back."""
+    tree = t.tree(top="always", modes={2048: "never"})
+    g = tree.group("a.service", limit=64 * MIB, current=10 * MIB)
+    b = tree.group("b.service", limit=640 * MIB, current=10 * MIB)
+    d = t.daemon(tree, base=DEFAULTS, speed=FAST)
+    hot = []
+
+    def step(s):
+        b.fresh(s)
+        if hot:
+            g.hot(s)
+    t.drive(step, FAST)
+    sizes = (16, 32, 64)
+
+    def all_are(word):
+        return {tree.size(kb) for kb in sizes} == {word}
+    wait(lambda: all_are("inherit"), "b has them raised")
+    wait(lambda: d.group("a.service")["max_size_kb"] == 64, "a can have them too")
+    g.step(current=g.limit - 4096)
+    hot.append(True)
+    wait(lambda: all_are("never"), "they are gone")
+    equal(d.group("a.service")["state"], "drop", "a's state")
+    hot.clear()
+    g.step(current=10 * MIB)
+    wait(lambda: all_are("inherit"), "they are back")
+    wait(lambda: d.group("a.service")["reason"] in ("recovered", "start-values"), "a has recovered")
+    g.step(current=g.limit - 4096)
+    hot.append(True)
+    wait(lambda: all_are("never"), "they are gone again")
+    hot.clear()
+    b.remove()
+    g.step(current=10 * MIB)
+    wait(lambda: d.group("a.service")["reason"] in ("recovered", "start-values"), "a has recovered: nobody asks for more")
+    check(all_are("never"), "and nothing was raised for it")

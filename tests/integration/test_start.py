@@ -467,6 +467,9 @@ def test_psi_switched_off(t):
     equal(len(d.lines("psi=1")) - len(d.lines("  psi ")), 1, "warnings")
     check(not d.lines("memory.pressure"), "words about each group: %s", d.lines("memory.pressure")[:3])
     equal(d.group("web.service")["some"], None, "some without PSI")
+    line = d.lines("hugepages-2048kB/enabled: ", " -> never")[0]
+    check("% " not in line and " refaults/s, margin 0.0 MiB)" in line, "the numbers that there are: %s", line)
+    check(d.lines("psi-triggers", "no: there is no pressure to be told of"), "the row of psi-triggers")
 
 
 @seconds(10)

@@ -87,7 +87,7 @@ def large(decisions, size=2048):
 OVER_TRACES = {
     "Limits MaxMode=madvise": (fixture, raised_to, {"madvise"}, ""),
     "Limits Sizes=64K": (fixture, lambda d: [k for k in knobs(d) if k.startswith("huge")], ["hugepages-64kB/enabled"], ""),
-    "Limits MaxPtesNone=0": (fixture, first, ("khugepaged/max_ptes_none", "0", "start-values"), ""),
+    "Limits MaxPtesNone=0": (fixture, first, ("khugepaged/max_ptes_none", "0", "policy-limit"), ""),
     "Limits Defrag=no": (thrash, defrag_of, False, '[Policy "a"]\nMatch=a.service\nMinSize=64K\n'),
     "Limits Shmem=yes": (with_shmem, lambda d: "hugepages-64kB/shmem_enabled" in knobs(d), True, ""),
     "Limits PerGroup=no": (with_own_files, own_files, [], ""),

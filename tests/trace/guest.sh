@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Records the trace tests/fixtures/traces/linux-6.12.ndjson on a real kernel:
-#   tests/vm/vmrun --timeout=900 --add=build/mthpd --add=build/mthpctl \
+#   tests/vm/vmrun --icount --timeout=900 --add=build/mthpd --add=build/mthpctl \
 #       --add=tests/vm/guest/t_lib.sh:/t_lib.sh --add=tests/vm/guest/cases.sh:/cases.sh \
 #       --get=/trace:tests/fixtures/traces/linux-6.12.ndjson tests/trace/guest.sh
 # and with --get=/shown-NAME:tests/fixtures/shown/NAME for NAME in status, top and
