@@ -64,6 +64,42 @@ touch /run/go
 content "mapped"
 rm -f /run/ready
 
+# What was mapped by reading it looks clean until it is unmapped, so that only the
+# writeout itself finds out.
+memcg_new unmapped
+echo 0 > $CG/unmapped/memory.swap.max
+pageout "shmem that looked clean" unmapped shmem=4M read
+kept_whole unmapped 256
+refused unmapped 256 256
+
+# The same for a folio that reaches beyond the end of its file: swap is asked before the
+# split, and not only by the folio's charge.
+mkdir -p /run/huge && mount -t tmpfs -o huge=always tmpfs /run/huge || die "no tmpfs"
+memcg_new beyond
+echo 0 > $CG/beyond/memory.swap.max
+rm -f /run/go /run/short /run/out
+in_group beyond tmpfs=/run/huge/file:2M mark=/run/ready wait=/run/short read=256 part=0:256 \
+	pageout mark=/run/out wait=/run/go check > /run/attempt &
+await /run/ready
+truncate -s 1M /run/huge/file
+mark alloc "vmstat thp_file_alloc"
+mark split "stat 2048 split"
+mark avoided "stat 2048 swpout_split_avoided"
+touch /run/short
+await /run/out
+check "beyond: huge pages" "$(delta alloc)" -eq 1
+check "beyond: unmapped, so its writeout was tried, KiB" "$(awk '$1 == "RssShmem:" { print $2 }' \
+	/proc/$(cat $CG/beyond/cgroup.procs)/status)" -lt 2048
+check "beyond: splits" "$(delta split)" -eq 0
+check "beyond: splits avoided, by size" "$(delta avoided)" -eq 1
+check "beyond: splits avoided, as an event" "$(mevent beyond swpout_split_avoided)" -eq 1
+refused beyond 1 1
+truncate -s 2M /run/huge/file
+touch /run/go
+content "beyond"
+umount /run/huge
+rm -f /run/ready
+
 memcg_new parent/child
 echo 0 > $CG/parent/memory.swap.max
 pageout "the parent's memory.swap.max=0" parent/child anon=4M

@@ -11,7 +11,7 @@
  * Content: every page that was filled is remembered, and differs from all others.
  *   fill[=STEP]         write every page, or every STEP-th
  *   part=FROM:COUNT     write COUNT pages from page FROM on
- *   read                read every page
+ *   read[=COUNT]        read every page, or the first COUNT
  *   check               each filled page holds its content, each other one zeroes
  * madvise() over the piece: hugepage nohugepage pageout dontneed collapse;
  *   holes=STEP          MADV_DONTNEED every STEP-th page
@@ -305,6 +305,8 @@ static void content_step(const char *name, const char *value)
 		return;
 	}
 	if (strcmp(name, "read") == 0) {
+		if (value && number(value) < pages)
+			pages = number(value);
 		for (size_t page = 0; page < pages; page++)
 			sum += *(volatile uint64_t *)(m.at + page * PAGE);
 		return;
