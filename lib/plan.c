@@ -355,11 +355,6 @@ bool plan_can_raise(const struct plan *p)
 	return false;
 }
 
-bool plan_can_drop(const struct plan *p)
-{
-	return !same_effect(p, 0, plan_top(p), false);
-}
-
 uint64_t plan_largest_on_kb(const struct plan *p, unsigned rung, bool raised)
 {
 	return plan_largest_below_kb(p, rung, raised, VALUE_MAX);

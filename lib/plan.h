@@ -95,8 +95,6 @@ static inline unsigned plan_top(const struct plan *p)
 }
 /* True when raising would change something: some size up to raise_rung stands below its ceiling. */
 bool plan_can_raise(const struct plan *p);
-/* True when rung 0 differs from the top rung: there is something to take away. */
-bool plan_can_drop(const struct plan *p);
 /* The largest size that the top rung leaves on, in KiB, 0 when none is. */
 uint64_t plan_largest_on_kb(const struct plan *p, unsigned rung, bool raised);
 /* The same of the sizes up to @max_kb. */

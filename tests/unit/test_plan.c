@@ -31,7 +31,6 @@ static void test_kernel_default(void **state)
 	expect_words(&p, 2048, "never", "madvise", "inherit", "inherit");
 	assert_int_equal(plan_strength(&p, plan_find(&p, 64), PLAN_RAISED), THP_ALWAYS);
 	assert_true(plan_can_raise(&p));
-	assert_true(plan_can_drop(&p));
 }
 
 /* A34: madvise at the top: never more than madvise anywhere. */
@@ -76,7 +75,6 @@ static void test_top_never(void **state)
 	expect_words(&p, 64, "never", "madvise", "always", "always");
 	assert_int_equal(plan_strength(&p, plan_find(&p, 2048), PLAN_RAISED), THP_NEVER);
 	assert_false(plan_can_raise(&p));
-	assert_true(plan_can_drop(&p));
 }
 
 /* ---- MaxMode=madvise, always ------------------------------------------- */
@@ -266,7 +264,6 @@ static void test_ladder_without_sizes(void **state)
 	assert_int_equal(p.n_rungs, 1);
 	assert_int_equal(plan_top(&p), 0);
 	assert_false(plan_can_raise(&p));
-	assert_false(plan_can_drop(&p));
 	assert_int_equal(plan_rung_up(&p, 0, false), 0);
 	assert_int_equal(plan_largest_on_kb(&p, 0, true), 0);
 }
