@@ -166,7 +166,8 @@ static void decide_size(struct arbiter *a, unsigned i, const struct plan *p,
 		count(&t, p, s, &votes[v]);
 	weigh(z, &t, now_usec - a->last_usec);
 	apply_caps(z, p, s, &host->size[i], now_usec);
-	if (z->level < PLAN_BASE && plan_strength(p, s, z->level) < plan_strength(p, s, PLAN_BASE))
+	/* The start value may be above the ceiling: below it is what is below the file's own word. */
+	if (z->level < PLAN_BASE && plan_strength(p, s, z->level) < thp_effective(s->baseline, p->top))
 		z->touched = true;
 	/* A start value stands as it is until there was a reason to lower it. */
 	z->word = z->level == PLAN_BASE && !z->touched ? thp_mode_to_string(s->baseline) :

@@ -536,7 +536,8 @@ void controller_step(struct controller *c, const struct plan *p,
 {
 	unsigned min_rung = policy && policy->has_min_size ? policy_rung(p, &policy->min_size) : 0;
 	unsigned max_rung = policy && policy->has_max_size ? policy_rung(p, &policy->max_size) : plan_top(p);
-	bool on, small;
+	bool on, left, rest, small; /* large folios are on, can be taken away */
+	uint64_t largest_kb;
 	enum reason r;
 
 	evidence_observe(c, cfg, in);
@@ -547,8 +548,11 @@ void controller_step(struct controller *c, const struct plan *p,
 	if (in->own)
 		step_own(c, p, cfg, in);
 	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
-	on = plan_largest_on_kb(p, c->rung, sees_raised(c, in)) > 0 || (c->dropped && c->rung > min_rung);
-	r = on && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
+	rest = c->dropped && c->rung > min_rung;
+	largest_kb = plan_largest_on_kb(p, c->rung, sees_raised(c, in));
+	on = largest_kb > 0 || rest;
+	left = largest_kb > plan_largest_on_kb(p, min_rung, sees_raised(c, in) && !c->raised) || rest;
+	r = left && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
 	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
 						   !in->foreign && on_oversized(c, p, cfg, in)))
 		decide(c, p, cfg, r, min_rung, max_rung, in);

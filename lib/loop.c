@@ -62,6 +62,12 @@ static bool own_steerable(const struct loop *l, const struct own *o)
 	return any && l->config->per_group;
 }
 
+/* The rung of the new ladder that allows what @rung did. */
+static unsigned rung_in(const struct plan *plan, const struct plan *old_plan, unsigned rung)
+{
+	return rung >= plan_top(old_plan) ? plan_top(plan) : plan_rung_for(plan, old_plan->rung_max_kb[rung]);
+}
+
 void loop_reconfigure(struct loop *l, const struct config *config, const struct plan *plan)
 {
 	struct arbiter old = l->arbiter;
@@ -81,14 +87,11 @@ void loop_reconfigure(struct loop *l, const struct config *config, const struct 
 			}
 	for (size_t i = 0; i < l->n_groups; i++) {
 		struct loop_group *g = l->groups[i];
-		bool top = g->ctl.rung >= plan_top(&old_plan);
-
 		group_policy(l, g);
 		rate_set(&g->rate, group_config(l, g)->max_changes_per_hour);
 		g->own.present = own_steerable(l, &g->own);
-		g->ctl.rung = top ? plan_top(plan) :
-				    plan_rung_for(plan, old_plan.rung_max_kb[g->ctl.rung]);
-		g->ctl.from_rung = g->ctl.rung;
+		g->ctl.rung = rung_in(plan, &old_plan, g->ctl.rung);
+		g->ctl.from_rung = rung_in(plan, &old_plan, g->ctl.from_rung);
 		g->wish.rung = g->ctl.rung;
 	}
 }
@@ -173,7 +176,7 @@ static bool measuring(const struct loop_group *g)
 	bool step = g->ctl.state == CTL_PROBE || g->ctl.state == CTL_SETTLE || g->ctl.state == CTL_MEASURE;
 
 	/* A step in a group's own files concerns nobody else; raising is for all. */
-	return step && (!g->own.present || (g->ctl.raised && !g->ctl.from_raised));
+	return step && g->controlled && !g->gone && (!g->own.present || (g->ctl.raised && !g->ctl.from_raised));
 }
 
 void loop_begin(struct loop *l, uint64_t now_usec)

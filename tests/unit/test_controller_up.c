@@ -458,6 +458,34 @@ static void test_policy_range(void **state)
 	rig_stop(&r);
 }
 
+/* At its policy's smallest size there is nothing to take away: one drop, not one in each second. */
+static void test_smallest_size_is_one_drop(void **state)
+{
+	struct thp_tree t = tree_full(4, 2048, TOP_ALWAYS, SIZE_INHERIT);
+	uint64_t hold_usec, since_usec;
+	struct rig r;
+
+	(void)state;
+	rig_start(&r, &t, "[Policy \"p\"]\nMatch=g\nMinSize=16K\n", "g", 64 * MIB);
+	rig_quiet(&r, 2);
+	for (int i = 0; i < 5; i++)
+		rig_thrash(&r, 0.7);
+	assert_int_equal(r.c.state, CTL_DROP);
+	since_usec = r.c.since_usec;
+	hold_usec = r.c.hold_usec;
+	for (int i = 0; i < 4; i++)
+		rig_thrash(&r, 0.7);
+	assert_int_equal(r.c.since_usec, since_usec);
+	assert_int_equal(r.c.hold_usec, hold_usec);
+	/* A relapse doubles the hold once. */
+	for (int i = 0; i < 100 && r.c.state != CTL_MEASURE; i++)
+		rig_quiet(&r, 1);
+	for (int i = 0; i < 20; i++)
+		rig_thrash(&r, 0.7);
+	assert_true(r.c.hold_usec <= 2 * hold_usec);
+	rig_stop(&r);
+}
+
 /* A group without a limit shares the machine's room. */
 static void test_without_limit(void **state)
 {
@@ -512,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_foreign_change),
 		cmocka_unit_test(test_foreign_during_drop),
 		cmocka_unit_test(test_policy_range),
+		cmocka_unit_test(test_smallest_size_is_one_drop),
 		cmocka_unit_test(test_without_limit),
 		cmocka_unit_test(test_state_words),
 	};

@@ -84,6 +84,102 @@ static void test_reconfigure_looks_up_policies(void **state)
 	lrig_stop(&r);
 }
 
+static void reload(struct loop_rig *r, const char *text)
+{
+	struct config *old = r->config;
+	struct plan p;
+
+	r->config = config_of(text);
+	p = lrig_plan(r);
+	loop_reconfigure(r->loop, r->config, &p);
+	config_free(old);
+}
+
+/* A group in the middle of a step up is not controlled any more: the others are not kept waiting. */
+static void test_left_alone_in_a_step_up(void **state)
+{
+	struct thp_tree t = all_on();
+	struct memcg_sample *a, *b;
+	struct loop_rig r;
+
+	(void)state;
+	lrig_start(&r, &t, "");
+	a = lrig_add(&r, "a", 256 * MIB);
+	b = lrig_add(&r, "b", 256 * MIB);
+	lrig_tick(&r);
+	for (int i = 0; i < 5; i++) {
+		sample_thrash(a);
+		sample_thrash(b);
+		lrig_tick(&r);
+	}
+	for (int i = 0; i < 100 && r.group[0]->ctl.state != CTL_SETTLE; i++) {
+		sample_quiet(a);
+		sample_thrash(b);
+		lrig_tick(&r);
+	}
+	assert_int_equal(r.group[0]->ctl.state, CTL_SETTLE);
+	reload(&r, "[Policy \"x\"]\nMatch=a\nControlled=no\n");
+	for (int i = 0; i < 300; i++) {
+		sample_quiet(b);
+		lrig_tick(&r);
+	}
+	assert_false(r.group[1]->ctl.dropped);
+	expect_sizes(&r, "inherit");
+	lrig_stop(&r);
+}
+
+/* What a drop has taken is known after a reload too. */
+static void test_reload_in_a_drop(void **state)
+{
+	struct thp_tree t = all_on();
+	struct memcg_sample *s;
+	struct loop_rig r;
+	unsigned from;
+
+	(void)state;
+	lrig_start(&r, &t, "");
+	s = lrig_add(&r, "g", 256 * MIB);
+	lrig_tick(&r);
+	for (int i = 0; i < 5; i++) {
+		sample_thrash(s);
+		lrig_tick(&r);
+	}
+	from = r.group[0]->ctl.from_rung;
+	assert_int_equal(r.group[0]->ctl.rung, 0);
+	assert_int_equal(from, plan_top(&r.loop->plan));
+	reload(&r, "");
+	assert_int_equal(r.group[0]->ctl.rung, 0);
+	assert_int_equal(r.group[0]->ctl.from_rung, from);
+	lrig_stop(&r);
+}
+
+/* A start value above MaxMode= is left alone until it was lowered; from then on it is bound. */
+static void test_way_back_below_the_ceiling(void **state)
+{
+	struct thp_tree t = all_on();
+	struct memcg_sample *s;
+	struct loop_rig r;
+
+	(void)state;
+	lrig_start(&r, &t, "[Limits]\nMaxMode=madvise\n[Policy \"p\"]\nMatch=p\nProtect=yes\n");
+	lrig_add(&r, "p", 256 * MIB);
+	s = lrig_add(&r, "g", 256 * MIB);
+	lrig_tick(&r);
+	expect_sizes(&r, "inherit");
+	for (int i = 0; i < 5; i++) {
+		sample_thrash(s);
+		lrig_tick(&r);
+	}
+	expect_sizes(&r, "madvise");
+	for (int i = 0; i < 300; i++) {
+		sample_quiet(s);
+		lrig_tick(&r);
+		expect_sizes(&r, "madvise");
+	}
+	assert_false(r.group[1]->ctl.dropped);
+	lrig_stop(&r);
+}
+
 static void test_removed_group_is_no_cause(void **state)
 {
 	struct thp_tree t = all_on();
@@ -220,6 +316,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reconfigure_keeps_what_was_learned),
 		cmocka_unit_test(test_reconfigure_looks_up_policies),
+		cmocka_unit_test(test_left_alone_in_a_step_up),
+		cmocka_unit_test(test_reload_in_a_drop),
+		cmocka_unit_test(test_way_back_below_the_ceiling),
 		cmocka_unit_test(test_removed_group_is_no_cause),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_d21_new_inode),
