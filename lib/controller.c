@@ -117,17 +117,30 @@ static enum reason drop_reason(const struct controller *c, const struct config_c
 	return REASON_NONE;
 }
 
+/* What the drop is worth beside the benefit to others. Without PSI, and in a tick without
+ * stalls, harm was seen all the same: as much as counts as pressure; a kill is worth all. */
+static double harm_share(const struct controller *c, const struct config_controller *cfg, enum reason r)
+{
+	double some = c->some > 0 ? c->some : 0;
+
+	if (r == REASON_OVERSIZED_FOLIO) /* none yet */
+		return some;
+	return r == REASON_OOM_KILL ? 1 : some > cfg->pressure_high ? some : cfg->pressure_high;
+}
+
 static void drop(struct controller *c, const struct config_controller *cfg, unsigned rung,
 	enum reason r, const struct ctl_input *in)
 {
 	/* A relapse soon after a step up means that the step up was wrong. */
 	if (c->last_up_usec && in->now_usec - c->last_up_usec < RELAPSE_HOLDS * c->hold_usec)
 		c->hold_usec = config_hold_doubled(cfg, c->hold_usec);
-	c->from_rung = c->rung;
-	c->from_raised = c->raised;
+	if (c->rung > rung || c->raised || !c->dropped) {
+		c->from_rung = c->rung;
+		c->from_raised = c->raised;
+	}
 	c->dropped = true;
 	c->used_large = evidence_uses_large(c, in);
-	c->harm_usec = c->some > 0 ? c->some * (double)SEC : 0;
+	c->harm_usec = harm_share(c, cfg, r) * (double)SEC;
 	c->after = (struct ctl_cost){ 0 };
 	/* A size that is too large is one thing, memory that runs out another. */
 	if (!rung)
@@ -344,7 +357,7 @@ static void step_probe(struct controller *c, const struct plan *p,
 		evidence_cost_add(&c->after, in->d);
 		if (age < MEASURE_TICKS * in->d->dt_usec)
 			return;
-		bool top = c->rung == plan_rung_up(p, c->rung, c->raised);
+		bool top = c->rung == plan_rung_up(p, c->rung, sees_raised(c, in));
 
 		c->hold_until_usec = c->steady_since_usec + cfg->hold_min_usec;
 		if (c->raised && !c->from_raised)
@@ -356,11 +369,14 @@ static void step_probe(struct controller *c, const struct plan *p,
 	}
 }
 
-static void give_back(struct controller *c, enum ctl_state state, enum reason r,
+/* Who uses no large folios may have all of them; otherwise what the last drop took is back,
+ * and the rest comes step by step. */
+static void give_back(struct controller *c, const struct plan *p, enum ctl_state state, enum reason r,
 	const struct ctl_input *in)
 {
-	set_rung(c, c->from_rung, c->from_raised, in->now_usec);
-	c->dropped = false;
+	set_rung(c, state == CTL_NO_EFFECT ? plan_top(p) : c->from_rung, c->from_raised, in->now_usec);
+	c->dropped = c->rung < plan_top(p);
+	c->harm_usec = 0;
 	/* khugepaged leaves a group alone that has opted out. */
 	c->ptes = state == CTL_NO_EFFECT ? CTL_PTES_AMPLE : CTL_PTES_RECENT;
 	enter(c, state, r, in->now_usec);
@@ -368,7 +384,7 @@ static void give_back(struct controller *c, enum ctl_state state, enum reason r,
 
 /* The drop stays unless user time proves that it did not lower the cost: with
  * no such evidence the small sizes are the safe side (at most 1.3 x against 3.3 x). */
-static void step_drop(struct controller *c, const struct config_controller *cfg,
+static void step_drop(struct controller *c, const struct plan *p, const struct config_controller *cfg,
 	const struct ctl_input *in)
 {
 	uint64_t age = in->now_usec - c->since_usec;
@@ -382,7 +398,7 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 	}
 	if (!c->used_large && c->reason != REASON_OOM_KILL && !evidence_uses_large(c, in) &&
 		age >= cfg->settle_min_usec + MEASURE_TICKS * in->d->dt_usec) {
-		give_back(c, CTL_NO_EFFECT, REASON_NO_EFFECT, in);
+		give_back(c, p, CTL_NO_EFFECT, REASON_NO_EFFECT, in);
 		return;
 	}
 	before = evidence_cost(&c->before, in->cpus);
@@ -393,7 +409,7 @@ static void step_drop(struct controller *c, const struct config_controller *cfg,
 	c->exonerated_cost = after;
 	c->exonerated_until_usec = in->now_usec + c->exonerate_usec;
 	c->exonerate_usec = c->exonerate_usec * 2 > EXONERATE_MAX_USEC ? EXONERATE_MAX_USEC : c->exonerate_usec * 2;
-	give_back(c, CTL_RUN, REASON_EXONERATED, in);
+	give_back(c, p, CTL_RUN, REASON_EXONERATED, in);
 }
 
 static bool exonerated(struct controller *c, const struct ctl_input *in)
@@ -421,7 +437,7 @@ static void step_state(struct controller *c, const struct plan *p,
 		step_probe(c, p, cfg, in);
 		break;
 	case CTL_DROP:
-		step_drop(c, cfg, in);
+		step_drop(c, p, cfg, in);
 		break;
 	case CTL_NO_EFFECT:
 		if (evidence_uses_large(c, in) || c->quiet_since_usec)
@@ -547,10 +563,11 @@ void controller_step(struct controller *c, const struct plan *p,
 		max_rung = min_rung;
 	if (in->own)
 		step_own(c, p, cfg, in);
-	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
-	rest = c->dropped && c->rung > min_rung;
+	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had; and
+	 * whoever waits for the way back, and is hurt again, does not wait any more. */
+	rest = c->dropped && (c->rung > min_rung || c->state == CTL_RUN);
 	largest_kb = plan_largest_on_kb(p, c->rung, sees_raised(c, in));
-	on = largest_kb > 0 || rest;
+	on = largest_kb > 0 || (c->dropped && c->rung > min_rung);
 	left = largest_kb > plan_largest_on_kb(p, min_rung, sees_raised(c, in) && !c->raised) || rest;
 	r = left && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
 	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
@@ -558,6 +575,9 @@ void controller_step(struct controller *c, const struct plan *p,
 		decide(c, p, cfg, r, min_rung, max_rung, in);
 	track_ptes(c, p, in);
 	wish_from(c, min_rung, max_rung, ret);
+	/* Nothing else keeps it there. */
+	if (max_rung < plan_top(p) && ret->rung == max_rung && !c->dropped && c->state == CTL_RUN)
+		ret->reason = REASON_POLICY_LIMIT;
 	if (small && ret->reason == REASON_POLICY_LIMIT)
 		ret->reason = REASON_SMALL_GROUP;
 }

@@ -130,14 +130,14 @@ static void decide_size(struct own *o, const struct plan *p, const struct ctl_wi
 	/* A small group stays at its policy's smallest size. */
 	uint64_t max_kb = w->reason == REASON_SMALL_GROUP ? VALUE_ABSENT : l->max_kb;
 	uint64_t kb = plan_rung_kb(p, w->rung, l->min_kb, max_kb);
+	bool lowered = kb < plan_rung_kb(p, w->rung, VALUE_ABSENT, VALUE_ABSENT) && w->rung > plan_rung_for(p, max_kb);
+	bool kept = kb > plan_rung_kb(p, w->rung, VALUE_ABSENT, max_kb);
 	enum reason r = w->reason;
 
-	if (kb == VALUE_MAX && r == REASON_POLICY_LIMIT)
+	if (lowered || kept)
+		r = REASON_POLICY_LIMIT;
+	else if (kb == VALUE_MAX && r == REASON_POLICY_LIMIT)
 		r = REASON_START_VALUES;
-	else if (kb < plan_rung_kb(p, w->rung, VALUE_ABSENT, VALUE_ABSENT) && w->rung > plan_rung_for(p, max_kb))
-		r = REASON_POLICY_LIMIT;
-	else if (kb > plan_rung_kb(p, w->rung, VALUE_ABSENT, max_kb))
-		r = REASON_POLICY_LIMIT;
 	if (kb < p->page_kb)
 		kb = p->page_kb;
 	want_below(o, OWN_MAX_SIZE, kb == VALUE_MAX ? VALUE_MAX : kb * 1024, r);

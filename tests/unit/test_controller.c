@@ -331,6 +331,7 @@ static void test_oom_freezes(void **state)
 	assert_int_equal(r.c.state, CTL_FROZEN);
 	assert_true(r.wish.rung < TOP(&r));
 	assert_true(r.wish.hurt);
+	assert_true(r.wish.harm_usec_per_sec >= SEC); /* whatever it stalled before */
 	/* Nothing goes up for a minute, however quiet it is. */
 	while (r.s.now_usec < killed + 59 * SEC) {
 		unsigned rung = r.c.rung;

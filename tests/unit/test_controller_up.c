@@ -455,6 +455,29 @@ static void test_policy_range(void **state)
 		rig_quiet(&r, 1);
 	assert_false(r.c.dropped);
 	assert_int_equal(r.plan.rung_max_kb[r.wish.rung], 256);
+	rig_quiet(&r, 1);
+	assert_int_equal(r.wish.reason, REASON_POLICY_LIMIT);
+	rig_stop(&r);
+}
+
+/* Who waits for the way back and is hurt again is hurt, with all that follows from it. */
+static void test_hurt_while_it_waits(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start_all_on(&r, "[Controller]\nHold=60s..600s\n");
+	drop_it(&r);
+	for (int i = 0; i < 30 && r.c.state != CTL_RUN; i++)
+		rig_quiet(&r, 1);
+	assert_int_equal(r.c.state, CTL_RUN);
+	assert_int_equal(r.c.rung, 0);
+	assert_false(r.wish.hurt);
+	for (int i = 0; i < 4; i++)
+		rig_thrash(&r, 0.7);
+	assert_int_equal(r.c.state, CTL_DROP);
+	assert_true(r.wish.hurt);
+	assert_int_equal(r.c.from_rung, TOP(&r));
 	rig_stop(&r);
 }
 
@@ -541,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_foreign_during_drop),
 		cmocka_unit_test(test_policy_range),
 		cmocka_unit_test(test_smallest_size_is_one_drop),
+		cmocka_unit_test(test_hurt_while_it_waits),
 		cmocka_unit_test(test_without_limit),
 		cmocka_unit_test(test_state_words),
 	};
