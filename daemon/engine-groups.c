@@ -159,8 +159,6 @@ static void let_go(struct engine *e, struct node *n)
 {
 	if (!n->group)
 		return;
-	if (n->group->has_prev)
-		note_events(n, &n->group->prev);
 	engine_own_let_go(e, n->group);
 	loop_group_remove(e->loop, n->group);
 	n->group = NULL;
@@ -182,7 +180,7 @@ static void put_off(struct engine *e, struct node *n, int error)
 {
 	loop_group_remove(e->loop, n->group);
 	n->group = NULL;
-	n->unread = true;
+	n->unread = e->unread = true;
 	engine_degrade(e, "groups-unread", "%.150s: its memory.thp.* cannot be read (%s): it is not steered", n->path,
 		strerror(-error));
 }

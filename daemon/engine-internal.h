@@ -82,6 +82,7 @@ struct engine {
 	char *brief_hold;   /* engine_hold_briefly(), NULL = none */
 	bool rescan;        /* some directories cannot be watched for new groups */
 	unsigned unclear; /* groups with a file that is not understood */
+	bool unread;      /* some group may be one whose own files cannot be read */
 	bool unclear_changed; /* their number, since it was told */
 	unsigned poll_skip; /* groups already polled in this round */
 	bool polling;       /* --root, or some groups cannot be watched */

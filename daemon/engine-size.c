@@ -53,7 +53,6 @@ static uint64_t on_for_all_kb(const struct engine *e, uint64_t max_kb)
 struct engine_largest engine_largest_of(struct engine *e, const struct node *n)
 {
 	const struct plan *p = &e->loop->plan;
-	bool raised = e->loop->raised;
 	struct engine_largest l;
 	uint64_t above_kb;
 	struct own o;
@@ -62,15 +61,14 @@ struct engine_largest engine_largest_of(struct engine *e, const struct node *n)
 	if (!o.present) {
 		above_kb = bounded_above_kb(e, n);
 		l.kb = on_for_all_kb(e, above_kb);
-		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised, value_min(wish_kb(e, n), above_kb));
+		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), e->loop->raised,
+			value_min(wish_kb(e, n), above_kb));
 		return l;
 	}
 	above_kb = bounded_above_kb(e, n->parent);
-	l.kb = plan_largest_below_kb(p, plan_top(p), raised, bounded_kb(o.stands.value[OWN_MAX_SIZE], above_kb));
-	if (*o.want.value[OWN_MAX_SIZE])
-		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised,
-			bounded_kb(o.want.value[OWN_MAX_SIZE], above_kb));
-	else
-		l.wanted_kb = plan_largest_below_kb(p, plan_top(p), raised, value_min(wish_kb(e, n), above_kb));
+	l.kb = on_for_all_kb(e, bounded_kb(o.stands.value[OWN_MAX_SIZE], above_kb));
+	/* Without a file that says it, the wish. */
+	l.wanted_kb = on_for_all_kb(e, *o.want.value[OWN_MAX_SIZE] ?
+		bounded_kb(o.want.value[OWN_MAX_SIZE], above_kb) : value_min(wish_kb(e, n), above_kb));
 	return l;
 }

@@ -87,12 +87,15 @@ static void retry_unread(struct engine *e)
 {
 	bool any = false;
 
+	if (!e->unread)
+		return;
 	for (struct node *n = tree_root(e->tree); n; n = tree_next(n)) {
 		any |= n->unread;
 		n->wants_look |= n->unread;
 	}
 	if (!any)
 		engine_undegrade(e, "groups-unread");
+	e->unread = any;
 	e->looks_pending |= any;
 }
 

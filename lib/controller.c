@@ -563,12 +563,13 @@ void controller_step(struct controller *c, const struct plan *p,
 		max_rung = min_rung;
 	if (in->own)
 		step_own(c, p, cfg, in);
-	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had; and
-	 * whoever waits for the way back, and is hurt again, does not wait any more. */
-	rest = c->dropped && (c->rung > min_rung || c->state == CTL_RUN);
+	/* After a drop of single sizes the rest of it (max_ptes_none) is still to be had. */
+	rest = c->dropped && c->rung > min_rung;
 	largest_kb = plan_largest_on_kb(p, c->rung, sees_raised(c, in));
-	on = largest_kb > 0 || (c->dropped && c->rung > min_rung);
-	left = largest_kb > plan_largest_on_kb(p, min_rung, sees_raised(c, in) && !c->raised) || rest;
+	on = largest_kb > 0 || rest;
+	/* Whoever waits for the way back, and is hurt again, does not wait any more. */
+	left = rest || (c->dropped && c->state == CTL_RUN) ||
+	       largest_kb > plan_largest_on_kb(p, min_rung, sees_raised(c, in) && !c->raised);
 	r = left && !exonerated(c, in) ? drop_reason(c, cfg, in) : REASON_NONE;
 	if (!(on && on_oom(c, p, cfg, in)) && !(c->state == CTL_RUN && r == REASON_NONE &&
 						   !in->foreign && on_oversized(c, p, cfg, in)))

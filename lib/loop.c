@@ -428,12 +428,9 @@ void loop_own_wish(const struct loop *l, const struct loop_group *g, struct own 
 /* One group's own files; true when some value has to be written. */
 static bool decide_own(const struct loop *l, struct loop_group *g)
 {
-	struct own wish;
-
 	if (!g->own.present || !g->controlled || g->gone || !rate_may_change(&g->rate, l->now_usec))
 		return false;
-	loop_own_wish(l, g, &wish);
-	g->own = wish;
+	loop_own_wish(l, g, &g->own);
 	if (!rate_may_step_up(&g->rate, l->now_usec))
 		own_hold_back(&g->own);
 	return own_differs(&g->own);

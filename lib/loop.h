@@ -96,7 +96,7 @@ void loop_applied(struct loop *l, uint64_t now_usec);
 /* The same for a group's own files. */
 void loop_group_applied(struct loop *l, struct loop_group *g, uint64_t now_usec);
 
-/* What would be wanted in the group's own files now, held or not. */
+/* What would be wanted in the group's own files now, held or not; @ret may be &g->own. */
 void loop_own_wish(const struct loop *l, const struct loop_group *g, struct own *ret);
 /* True when the group's controller has nothing to remember and is quiet, and what is wanted
  * in its own files stands: nothing is to be looked at before something happens to it. */

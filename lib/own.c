@@ -87,7 +87,6 @@ static void decide_ptes(struct own *o, const struct plan *p, const struct ctl_wi
 	uint64_t v = w->ptes == CTL_PTES_FULL ? 0 : w->ptes == CTL_PTES_RECENT ? p->ptes_recent : VALUE_MAX;
 	enum reason r = w->ptes == CTL_PTES_FULL     ? REASON_NEAR_FULL :
 			w->ptes == CTL_PTES_RECENT ? REASON_RECENT_PRESSURE : REASON_START_VALUES;
-
 	/* What holds without us; the kernel takes the smaller of the group's value and the global one. */
 	uint64_t before = value_min(number_of(OWN_MAX_PTES_NONE, o->base.value[OWN_MAX_PTES_NONE]), p->ptes_base);
 

@@ -63,6 +63,17 @@ static inline void lrig_start(struct loop_rig *r, const struct thp_tree *tree, c
 	lrig_remember(r);
 }
 
+static inline void lrig_reload(struct loop_rig *r, const char *config)
+{
+	struct config *old = r->config;
+	struct plan p;
+
+	r->config = config_of(config);
+	p = lrig_plan(r);
+	loop_reconfigure(r->loop, r->config, &p);
+	config_free(old);
+}
+
 static inline void lrig_stop(struct loop_rig *r)
 {
 	loop_free(r->loop);

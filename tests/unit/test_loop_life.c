@@ -2,30 +2,30 @@
 /* lib/loop.c: reload, removal, holds, idle groups. */
 #include "loop_rig.h"
 
+/* Long enough for a drop. */
+static void thrash(struct loop_rig *r, struct memcg_sample *s)
+{
+	for (int i = 0; i < 5; i++) {
+		sample_thrash(s);
+		lrig_tick(r);
+	}
+}
+
 /* ---- life -------------------------------------------------------------- */
 
 static void test_reconfigure_keeps_what_was_learned(void **state)
 {
 	struct thp_tree t = all_on();
 	struct memcg_sample *s;
-	struct config *old;
 	struct loop_rig r;
-	struct plan p;
 
 	(void)state;
 	lrig_start(&r, &t, "");
 	s = lrig_add(&r, "g", 256 * MIB);
 	lrig_tick(&r);
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	expect_sizes(&r, "never");
-	old = r.config;
-	r.config = config_of("[Limits]\nSizes=16K 64K 2M\n[Controller]\nMaxChangesPerHour=7\n");
-	p = lrig_plan(&r);
-	loop_reconfigure(r.loop, r.config, &p);
-	config_free(old);
+	lrig_reload(&r, "[Limits]\nSizes=16K 64K 2M\n[Controller]\nMaxChangesPerHour=7\n");
 	assert_int_equal(r.group[0]->ctl.state, CTL_DROP);
 	/* No passing through the start values. */
 	for (int i = 0; i < 5; i++) {
@@ -53,46 +53,25 @@ static void test_reconfigure_keeps_what_was_learned(void **state)
 static void test_reconfigure_looks_up_policies(void **state)
 {
 	struct thp_tree t = all_on();
-	struct config *old;
 	struct loop_rig r;
-	struct plan p;
 
 	(void)state;
 	lrig_start(&r, &t, "");
 	lrig_add(&r, "web", 256 * MIB);
 	for (int i = 0; i < 5; i++)
 		lrig_tick(&r);
-	old = r.config;
-	r.config = config_of("[Policy \"w\"]\nMatch=web\nMaxSize=64K\n");
-	p = lrig_plan(&r);
-	loop_reconfigure(r.loop, r.config, &p);
-	config_free(old);
+	lrig_reload(&r, "[Policy \"w\"]\nMatch=web\nMaxSize=64K\n");
 	for (int i = 0; i < 5; i++)
 		lrig_tick(&r);
 	assert_string_equal(size_value(&r, 64), "inherit");
 	assert_string_equal(size_value(&r, 128), "never");
 	assert_int_equal(
 		loop_want_for(r.loop, "hugepages-128kB/enabled")->reason, REASON_POLICY_LIMIT);
-	old = r.config;
-	r.config = config_of("[Policy \"w\"]\nMatch=web\nControlled=no\n");
-	p = lrig_plan(&r);
-	loop_reconfigure(r.loop, r.config, &p);
-	config_free(old);
+	lrig_reload(&r, "[Policy \"w\"]\nMatch=web\nControlled=no\n");
 	for (int i = 0; i < 5; i++)
 		lrig_tick(&r);
 	assert_string_equal(size_value(&r, 128), "inherit");
 	lrig_stop(&r);
-}
-
-static void reload(struct loop_rig *r, const char *text)
-{
-	struct config *old = r->config;
-	struct plan p;
-
-	r->config = config_of(text);
-	p = lrig_plan(r);
-	loop_reconfigure(r->loop, r->config, &p);
-	config_free(old);
 }
 
 /* A group in the middle of a step up is not controlled any more: the others are not kept waiting. */
@@ -118,7 +97,7 @@ static void test_left_alone_in_a_step_up(void **state)
 		lrig_tick(&r);
 	}
 	assert_int_equal(r.group[0]->ctl.state, CTL_SETTLE);
-	reload(&r, "[Policy \"x\"]\nMatch=a\nControlled=no\n");
+	lrig_reload(&r, "[Policy \"x\"]\nMatch=a\nControlled=no\n");
 	for (int i = 0; i < 300; i++) {
 		sample_quiet(b);
 		lrig_tick(&r);
@@ -140,14 +119,11 @@ static void test_reload_in_a_drop(void **state)
 	lrig_start(&r, &t, "");
 	s = lrig_add(&r, "g", 256 * MIB);
 	lrig_tick(&r);
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	from = r.group[0]->ctl.from_rung;
 	assert_int_equal(r.group[0]->ctl.rung, 0);
 	assert_int_equal(from, plan_top(&r.loop->plan));
-	reload(&r, "");
+	lrig_reload(&r, "");
 	assert_int_equal(r.group[0]->ctl.rung, 0);
 	assert_int_equal(r.group[0]->ctl.from_rung, from);
 	lrig_stop(&r);
@@ -166,10 +142,7 @@ static void test_way_back_below_the_ceiling(void **state)
 	s = lrig_add(&r, "g", 256 * MIB);
 	lrig_tick(&r);
 	expect_sizes(&r, "inherit");
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	expect_sizes(&r, "madvise");
 	for (int i = 0; i < 300; i++) {
 		sample_quiet(s);
@@ -190,10 +163,7 @@ static void test_removed_group_is_no_cause(void **state)
 	lrig_start(&r, &t, "");
 	s = lrig_add(&r, "g", 256 * MIB);
 	lrig_tick(&r);
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	assert_ptr_equal(loop_want_for(r.loop, "hugepages-64kB/enabled")->cause, r.group[0]);
 	loop_group_remove(r.loop, r.group[0]);
 	r.n = 0;
@@ -273,10 +243,7 @@ static void test_legacy_switch(void **state)
 	lrig_start(&r, &t, "");
 	s = lrig_add(&r, "g", 256 * MIB);
 	lrig_tick(&r);
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	assert_string_equal(lrig_value(&r, "enabled"), "never");
 	assert_string_equal(lrig_value(&r, "khugepaged/max_ptes_none"), "0");
 	assert_null(loop_want_for(r.loop, "shrink_underused"));
@@ -296,10 +263,7 @@ static void test_idle_and_wake(void **state)
 	for (int i = 0; i < 3; i++)
 		lrig_tick(&r);
 	assert_true(loop_group_idle(r.loop, r.group[0]));
-	for (int i = 0; i < 5; i++) {
-		sample_thrash(s);
-		lrig_tick(&r);
-	}
+	thrash(&r, s);
 	assert_false(loop_group_idle(r.loop, r.group[0]));
 	assert_int_equal(loop_wake_usec(r.loop), 0);
 	for (int i = 0; i < 400; i++) {

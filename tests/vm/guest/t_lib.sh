@@ -29,6 +29,10 @@ daemon_stop() {
 	[ $daemon_status -eq 0 ] || die "mthpd ended with $daemon_status"
 }
 
+# Of the daemon, all its threads.
+cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
+rss_kb() { awk '/^VmRSS/ { print $2 }' /proc/$daemon/status; }
+
 # control_start NAME WHAT [CONFIG]: what steers the switches from here on:
 #   mthpd    the daemon
 #   nothing  a daemon that does nothing

@@ -42,7 +42,6 @@ sleep 60
 
 # Slices of running and switches of all the threads of the daemon.
 wakeups() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $3 } END { print n }'; }
-cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
 
 writewatch $THP > /out/writes &
 watcher=$!

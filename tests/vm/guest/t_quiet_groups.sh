@@ -15,8 +15,6 @@ before=$(now)
 daemon_start run
 echo "$before $(now)" | awk '{ print $2 - $1 }' > /out/ready
 sleep 330
-cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
-rss_kb() { awk '/^VmRSS/ { print $2 }' /proc/$daemon/status; }
 # The answer to a question costs as well: status is asked outside the ten minutes.
 rss_kb > /out/rss-unasked
 ctl --json status > /out/status-before

@@ -20,8 +20,6 @@ MaxSize=16K'
 wait_for 300 all_bound || die "only $(bound) groups have their value"
 echo "$before $(now)" | awk '{ print $2 - $1 }' > /out/bound
 sleep 130
-cpu_usec() { cat /proc/$daemon/task/*/schedstat | awk '{ n += $1 } END { print int(n / 1000) }'; }
-rss_kb() { awk '/^VmRSS/ { print $2 }' /proc/$daemon/status; }
 rss_kb > /out/rss-unasked
 ctl --json status > /out/status-before
 sleep 5
